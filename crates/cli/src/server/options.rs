@@ -1,0 +1,57 @@
+//! What `stead serve` takes: each option also as `STEAD_…` in the environment and, with dashes as underscores, in the configuration file.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Args, Clone, Debug, Default)]
+pub struct ServeOptions {
+    /// A TOML file with these same settings; what the command line and the environment say comes first
+    #[arg(long, env = "STEAD_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where everything is kept; by default `stead` below the XDG data directory
+    #[arg(long, env = "STEAD_DATA_DIR", value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// The TCP address; port 0 picks a free one [default: 127.0.0.1:7070, or a free port when that is taken]
+    #[arg(long, env = "STEAD_LISTEN", value_name = "ADDRESS:PORT")]
+    pub listen: Option<String>,
+    /// The unix socket [default: DIR/stead.sock]
+    #[arg(long, env = "STEAD_SOCKET", value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// A PostgreSQL URL; without one the state is SQLite in the data directory
+    #[arg(long, env = "STEAD_DATABASE", value_name = "URL", hide_env_values = true)]
+    pub database: Option<String>,
+    /// The certificate chain for TLS, in PEM
+    #[arg(long, env = "STEAD_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The private key for TLS, in PEM
+    #[arg(long, env = "STEAD_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Serve plain HTTP on an address that is not loopback
+    #[arg(long, env = "STEAD_INSECURE_HTTP")]
+    pub insecure_http: bool,
+    /// Serve one provider's name by another, e.g. `sprites=local`
+    #[arg(long, env = "STEAD_PROVIDER_ALIAS", value_name = "NAME=PROVIDER", value_delimiter = ',')]
+    pub provider_alias: Vec<String>,
+    /// Allow definitions with `sandbox.mode: off`; the unix socket then asks for a key too
+    #[arg(long, env = "STEAD_ALLOW_UNSANDBOXED")]
+    pub allow_unsandboxed: bool,
+    /// A directory whose contents definitions may mount from the host
+    #[arg(long, env = "STEAD_ALLOW_HOST_PATH", value_name = "DIR", value_delimiter = ',')]
+    pub allow_host_path: Vec<PathBuf>,
+    /// Requests per minute for one key; 0 sets no limit [default: 60000]
+    #[arg(long, env = "STEAD_RATE_LIMIT", value_name = "NUMBER")]
+    pub rate_limit: Option<u32>,
+    /// `text` or `json` [default: text]
+    #[arg(long, env = "STEAD_LOG_FORMAT", value_name = "FORMAT")]
+    pub log_format: Option<String>,
+    /// How long audit records are kept when `stead prune` runs [default: 8760h]
+    #[arg(long, env = "STEAD_KEEP_AUDIT", value_name = "DURATION")]
+    pub keep_audit: Option<String>,
+    /// How long the records of deleted environments are kept when `stead prune` runs [default: 720h]
+    #[arg(long, env = "STEAD_KEEP_TOMBSTONES", value_name = "DURATION")]
+    pub keep_tombstones: Option<String>,
+    /// Leave the terminal's session, so that logging out does not end the server
+    #[arg(long, hide = true)]
+    pub detach: bool,
+}

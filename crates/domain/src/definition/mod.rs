@@ -1,0 +1,439 @@
+//! The definition: what a place must be. Every field is optional in an API `spec`; what is absent takes the template's value.
+
+mod file;
+mod fingerprint;
+mod merge;
+mod openboa;
+mod templates;
+mod validate;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+pub use file::DefinitionFile;
+pub use merge::merge_patch;
+pub use templates::template;
+
+use crate::duration::Duration;
+use crate::error::{Code, Error, Result, parse_value};
+use crate::provider::ProviderName;
+use crate::time::Timestamp;
+
+text_enum! {
+    pub enum SandboxMode {
+        Workspace = "workspace",
+        Off = "off",
+    }
+}
+
+text_enum! {
+    pub enum WorkspaceAccess {
+        None = "none",
+        ReadOnly = "ro",
+        ReadWrite = "rw",
+        CopyOnWrite = "cow",
+    }
+}
+
+text_enum! {
+    pub enum NetworkAccess {
+        Disabled = "disabled",
+        Allowlist = "allowlist",
+        Enabled = "enabled",
+    }
+}
+
+text_enum! {
+    pub enum PackagePolicy {
+        None = "none",
+        Workspace = "workspace",
+        System = "system",
+    }
+}
+
+text_enum! {
+    pub enum MountAccess {
+        ReadOnly = "ro",
+        ReadWrite = "rw",
+    }
+}
+
+text_enum! {
+    pub enum SecretDelivery {
+        Env = "env",
+        File = "file",
+        Broker = "broker",
+    }
+}
+
+text_enum! {
+    pub enum LeasePolicyKind {
+        Exclusive = "exclusive",
+        Open = "open",
+    }
+}
+
+text_enum! {
+    pub enum UnreachablePolicy {
+        Wait = "wait",
+        ForkFromCheckpoint = "fork_from_checkpoint",
+        Destroy = "destroy",
+    }
+}
+
+text_enum! {
+    pub enum AtRelease {
+        Keep = "keep",
+        Checkpoint = "checkpoint",
+        Clean = "clean",
+        Destroy = "destroy",
+    }
+}
+
+text_enum! {
+    pub enum RootView {
+        Host = "host",
+        Image = "image",
+    }
+}
+
+text_enum! {
+    pub enum ArtifactCondition {
+        Always = "always",
+        Success = "success",
+        Failure = "failure",
+    }
+}
+
+/// Makes a struct of optional fields that refuses unknown ones and leaves out what is absent.
+macro_rules! record {
+    ($(#[$documentation:meta])* pub struct $name:ident { $($(#[$note:meta])* pub $field:ident: $type:ty,)* }) => {
+        $(#[$documentation])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            $($(#[$note])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*
+        }
+    };
+}
+
+record! {
+    /// A definition, whole or in part.
+    pub struct Spec {
+        /// Only in files: the definition's id, which is the environment's name.
+        pub id: String,
+        /// A name for people; the record's own name is what things are found by.
+        pub name: String,
+        /// The provider, under openboa's name for it.
+        pub kind: ProviderName,
+        /// The same as `kind`.
+        pub provider: ProviderName,
+        pub sandbox: SandboxSpec,
+        pub workspace_mount_defaults: MountDefaults,
+        pub mounts: Vec<Mount>,
+        pub repos: Repos,
+        pub secret_bindings: Vec<SecretBinding>,
+        pub lease: LeasePolicy,
+        /// Variables of every process.
+        pub env: BTreeMap<String, String>,
+        pub root: Root,
+        pub ports: Vec<Port>,
+        pub idle_timeout: Duration,
+        pub checkpoints: CheckpointPolicy,
+        pub artifacts: Vec<ArtifactRule>,
+        /// Providers in order of preference.
+        pub providers: Vec<ProviderName>,
+        pub setup: Setup,
+        /// Only in files.
+        pub created_at: Timestamp,
+        /// Only in files.
+        pub updated_at: Timestamp,
+    }
+}
+
+record! {
+    pub struct SandboxSpec {
+        pub mode: SandboxMode,
+        pub workspace_access: WorkspaceAccess,
+        pub network_access: NetworkAccess,
+        /// `host`, `host:port` or `*.suffix[:port]`; used with `network_access: allowlist`.
+        pub allowed_hosts: Vec<String>,
+        pub package_policy: PackagePolicy,
+        pub resources: Resources,
+        /// Paths in the workspace that stay read-only, so that nothing planted there runs later outside.
+        pub protected_paths: Vec<String>,
+        pub hidden_paths: Vec<String>,
+        pub allow_ptrace: bool,
+    }
+}
+
+record! {
+    pub struct Resources {
+        pub cpus: f64,
+        pub memory_mb: u64,
+        pub pids: u64,
+        pub disk_mb: u64,
+    }
+}
+
+record! {
+    pub struct MountDefaults {
+        pub workspace_path: String,
+        pub runtime_path: String,
+    }
+}
+
+/// Something more that is mounted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Mount {
+    /// `artifact:art_…` or `host:/path`.
+    pub source: String,
+    pub path: String,
+    #[serde(default = "Mount::default_access")]
+    pub access: MountAccess,
+}
+
+impl Mount {
+    fn default_access() -> MountAccess {
+        MountAccess::ReadOnly
+    }
+}
+
+record! {
+    pub struct Repos {
+        pub default: String,
+        pub allowed: Vec<String>,
+        pub github_installation_id: u64,
+        pub submodules: bool,
+    }
+}
+
+/// The name of a secret that the environment may use; never a value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecretBinding {
+    #[schema(pattern = "^[A-Z_][A-Z0-9_]*$")]
+    pub name: String,
+    #[serde(default = "SecretBinding::default_required")]
+    pub required: bool,
+    #[serde(default = "SecretBinding::default_delivery")]
+    pub delivery: SecretDelivery,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
+    /// Where the broker puts the value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inject: Option<Inject>,
+}
+
+impl SecretBinding {
+    fn default_required() -> bool {
+        true
+    }
+
+    fn default_delivery() -> SecretDelivery {
+        SecretDelivery::Env
+    }
+}
+
+record! {
+    pub struct Inject {
+        pub header: String,
+        pub scheme: InjectScheme,
+        pub query: String,
+        pub body: bool,
+    }
+}
+
+text_enum! {
+    pub enum InjectScheme {
+        Bearer = "bearer",
+        Basic = "basic",
+        Raw = "raw",
+    }
+}
+
+record! {
+    pub struct LeasePolicy {
+        pub policy: LeasePolicyKind,
+        pub default_ttl: Duration,
+        pub max_lifetime: Duration,
+        pub lock_delay: Duration,
+        pub unreachable: UnreachablePolicy,
+        pub at_release: AtRelease,
+    }
+}
+
+record! {
+    pub struct Root {
+        pub view: RootView,
+        pub image: String,
+        pub digest: String,
+    }
+}
+
+/// A port that something inside listens on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Port {
+    pub port: u16,
+    #[serde(default)]
+    pub primary: bool,
+}
+
+record! {
+    pub struct CheckpointPolicy {
+        pub before_takeover: bool,
+        pub after_run: bool,
+        pub every: Duration,
+        pub keep: u32,
+    }
+}
+
+/// Files that are collected as artifacts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArtifactRule {
+    pub path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default = "ArtifactRule::default_condition")]
+    pub when: ArtifactCondition,
+}
+
+impl ArtifactRule {
+    fn default_condition() -> ArtifactCondition {
+        ArtifactCondition::Always
+    }
+}
+
+record! {
+    pub struct Setup {
+        pub script: String,
+    }
+}
+
+impl Spec {
+    pub fn to_value(&self) -> Value {
+        // A Spec holds only strings, numbers and maps with string keys: this cannot fail.
+        serde_json::to_value(self).unwrap_or(Value::Null)
+    }
+
+    /// Reads a spec out of JSON, naming fields below `prefix`.
+    pub fn from_value(value: Value, prefix: &str) -> Result<Self> {
+        parse_value(value, prefix)
+    }
+
+    /// The whole definition: this one laid over the template, checked, and with the provider that was settled on.
+    pub fn resolve(self, base: &Self, provider: ProviderName, record_name: Option<&str>) -> Result<Self> {
+        if let (Some(id), Some(name)) = (&self.id, record_name)
+            && id != name
+        {
+            return Err(Error::field(
+                "spec.id",
+                format!("is `{id}`, but the environment's name is `{name}`; leave it out or make them equal"),
+            ));
+        }
+        let mut whole = base.to_value();
+        merge_patch(&mut whole, &self.to_value());
+        let mut whole = Self::from_value(whole, "spec")?;
+        whole.settle(provider);
+        whole.validate("spec")?;
+        Ok(whole)
+    }
+
+    /// This definition with a merge patch laid over it. A null takes the template's value again.
+    pub fn patched(&self, patch: &Value, base: &Self) -> Result<Self> {
+        // Checked by itself first: a null under an unknown name would vanish in the merge.
+        let stated = Self::from_value(patch.clone(), "spec")?;
+        let provider = self.kind.unwrap_or(ProviderName::Local);
+        for (field, value) in [("kind", stated.kind), ("provider", stated.provider)] {
+            if let Some(other) = value.filter(|other| *other != provider) {
+                return Err(provider_mismatch("the environment's provider", provider, &format!("spec.{field}"), other)
+                    .suggestion("create a new environment to move to another provider"));
+            }
+        }
+        let mut edited = self.to_value();
+        merge_patch(&mut edited, patch);
+        let mut whole = base.to_value();
+        merge_patch(&mut whole, &edited);
+        let mut whole = Self::from_value(whole, "spec")?;
+        whole.settle(provider);
+        whole.validate("spec")?;
+        Ok(whole)
+    }
+
+    /// Leaves one name for the provider, and nothing that the record itself holds.
+    fn settle(&mut self, provider: ProviderName) {
+        self.kind = Some(provider);
+        self.provider = None;
+        self.id = None;
+        self.created_at = None;
+        self.updated_at = None;
+    }
+
+    /// The provider that this definition names, if it does. `kind` and `provider` name one thing.
+    pub fn named_provider(&self) -> Result<Option<ProviderName>> {
+        match (self.kind, self.provider) {
+            (Some(kind), Some(provider)) if kind != provider => Err(provider_mismatch("spec.kind", kind, "spec.provider", provider)),
+            (kind, provider) => Ok(kind.or(provider)),
+        }
+    }
+
+    /// SHA-256 over the definition with its keys sorted and its timestamps left out.
+    pub fn fingerprint(&self) -> String {
+        fingerprint::of(self)
+    }
+
+    /// The fields that a provider must answer for, with their values as text.
+    pub fn posture_fields(&self) -> Vec<(&'static str, String)> {
+        let sandbox = self.sandbox.clone().unwrap_or_default();
+        let mut fields = vec![
+            ("sandbox.mode", sandbox.mode.unwrap_or(SandboxMode::Workspace).to_string()),
+            ("sandbox.workspace_access", sandbox.workspace_access.unwrap_or(WorkspaceAccess::ReadWrite).to_string()),
+            ("sandbox.network_access", sandbox.network_access.unwrap_or(NetworkAccess::Enabled).to_string()),
+            ("sandbox.package_policy", sandbox.package_policy.unwrap_or(PackagePolicy::Workspace).to_string()),
+        ];
+        let resources = sandbox.resources.unwrap_or_default();
+        let numbers = [
+            ("sandbox.resources.cpus", resources.cpus.map(|value| value.to_string())),
+            ("sandbox.resources.memory_mb", resources.memory_mb.map(|value| value.to_string())),
+            ("sandbox.resources.pids", resources.pids.map(|value| value.to_string())),
+            ("sandbox.resources.disk_mb", resources.disk_mb.map(|value| value.to_string())),
+        ];
+        fields.extend(numbers.into_iter().filter_map(|(field, value)| value.map(|value| (field, value))));
+        for mount in self.mounts.iter().flatten() {
+            let kind = mount.source.split(':').next().unwrap_or_default();
+            fields.push(("mounts", format!("{kind}:{}", mount.access)));
+        }
+        if self.root.as_ref().and_then(|root| root.view) == Some(RootView::Image) {
+            fields.push(("root.view", RootView::Image.to_string()));
+        }
+        for binding in self.secret_bindings.iter().flatten() {
+            fields.push(("secret_bindings.delivery", binding.delivery.to_string()));
+        }
+        fields
+    }
+
+    pub fn sandbox_mode(&self) -> SandboxMode {
+        self.sandbox.as_ref().and_then(|sandbox| sandbox.mode).unwrap_or(SandboxMode::Workspace)
+    }
+
+    /// Where a mount comes from on the host, for those that do.
+    pub fn host_paths(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.mounts.iter().flatten().enumerate().filter_map(|(index, mount)| Some((index, mount.source.strip_prefix("host:")?)))
+    }
+}
+
+pub fn provider_mismatch(left: &str, left_value: ProviderName, right: &str, right_value: ProviderName) -> Error {
+    Error::new(Code::ProviderMismatch, format!("`{left}` says `{left_value}` and `{right}` says `{right_value}`, but they name one thing"))
+        .detail("field", right)
+        .suggestion("leave one of them out or make them equal")
+}
+
+#[cfg(test)]
+#[path = "definition_tests.rs"]
+mod tests;

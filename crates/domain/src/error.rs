@@ -1,0 +1,324 @@
+//! Errors that reach a caller: a stable code, a message, and what to do next.
+//!
+//! Every code stands once in the table below, with the HTTP status and the exit code that follow from it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+macro_rules! codes {
+    ($($variant:ident, $text:literal, $status:literal, $exit:literal, $help:literal;)*) => {
+        /// What went wrong, as a word that never changes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Code { $($variant,)* }
+
+        impl Code {
+            pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $(Code::$variant => $text,)* }
+            }
+
+            /// The HTTP status of the reply.
+            pub fn status(self) -> u16 {
+                match self { $(Code::$variant => $status,)* }
+            }
+
+            /// The exit code of a command that ends with it.
+            pub fn exit_code(self) -> u8 {
+                match self { $(Code::$variant => $exit,)* }
+            }
+
+            /// One sentence for the documentation.
+            pub fn help(self) -> &'static str {
+                match self { $(Code::$variant => $help,)* }
+            }
+
+            pub fn parse(text: &str) -> Option<Self> {
+                match text { $($text => Some(Code::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+codes! {
+    // variant, code, HTTP status, exit code, help
+    BadRequest, "bad_request", 400, 2, "The request could not be understood; the message says which part.";
+    MissingBody, "missing_body", 400, 2, "The request needs a JSON body and had none.";
+    MalformedJson, "malformed_json", 400, 2, "The text is not JSON; `details` holds line and column.";
+    InvalidField, "invalid_field", 400, 2, "A field has a wrong type, an unknown name or a value outside its range; `details.field` names it.";
+    InvalidCursor, "invalid_cursor", 400, 2, "The cursor was not made by this list; start again without one.";
+    MalformedDefinition, "malformed_definition", 400, 2, "A definition file is not JSON; `details` holds path, line and column.";
+    InvalidDefinition, "invalid_definition", 400, 2, "A definition is JSON but not valid; `details.field` names the field.";
+    DefinitionNotFound, "definition_not_found", 404, 4, "There is no definition file of that name here or above.";
+    ProviderMismatch, "provider_mismatch", 400, 2, "`provider` and `kind` name one thing and were given two different values.";
+    ConfirmationRequired, "confirmation_required", 400, 2, "Deleting a project takes `confirm` with its handle.";
+    Unauthorized, "unauthorized", 401, 5, "No credential, or one that is unknown, expired or revoked.";
+    Forbidden, "forbidden", 403, 5, "The caller's role does not allow this.";
+    NotFound, "not_found", 404, 4, "There is nothing of that id or name that the caller may see.";
+    MethodNotAllowed, "method_not_allowed", 405, 2, "The address exists but not with this method.";
+    Conflict, "conflict", 409, 3, "The present state does not allow this.";
+    AlreadyExists, "already_exists", 409, 3, "The name is taken.";
+    ProviderNotConfigured, "provider_not_configured", 409, 3, "The provider is known but this server has no settings for it.";
+    PostureNotEnforced, "posture_not_enforced", 409, 3, "The provider cannot enforce a field of the posture; `details.field` names it.";
+    EnvironmentDestroyed, "environment_destroyed", 409, 3, "The environment has been deleted; only its record is left.";
+    EnvironmentOnOtherHost, "environment_on_other_host", 409, 3, "The sandbox belongs to another host, which alone may touch it.";
+    SandboxInUse, "sandbox_in_use", 409, 3, "Live environments use the sandbox.";
+    LastOwner, "last_owner", 409, 3, "A project keeps at least one owner.";
+    IdempotencyInProgress, "idempotency_in_progress", 409, 3, "The first request with this Idempotency-Key has not ended.";
+    StoreInUse, "store_in_use", 409, 3, "Another server uses the data directory or the database.";
+    StoreTooNew, "store_too_new", 409, 3, "The store was written by a newer version.";
+    PreconditionFailed, "precondition_failed", 412, 3, "`If-Match` names an older version than the present one.";
+    PayloadTooLarge, "payload_too_large", 413, 2, "The body is larger than the server takes.";
+    UnsupportedMediaType, "unsupported_media_type", 415, 2, "Bodies are `application/json`.";
+    IdempotencyMismatch, "idempotency_mismatch", 422, 2, "The Idempotency-Key was used before with another request.";
+    HeadersTooLarge, "headers_too_large", 431, 2, "The request's headers are larger than the server takes.";
+    RateLimitExceeded, "rate_limit_exceeded", 429, 1, "Too many requests with one key; `Retry-After` says when to go on.";
+    Internal, "internal", 500, 1, "A fault of Stead's; the log has it under the request id.";
+    ProviderFailed, "provider_failed", 502, 1, "The provider answered with an error.";
+    ServiceUnavailable, "service_unavailable", 503, 1, "The store or a part of the server cannot be reached now.";
+    StorageFull, "storage_full", 507, 1, "The disk under the data directory is full or refuses writes.";
+    // Only a client says these.
+    Unreachable, "unreachable", 503, 1, "No server answers at the address.";
+    Usage, "usage", 400, 2, "The command line could not be understood.";
+    Ambiguous, "ambiguous", 409, 2, "The name or prefix fits more than one.";
+    LocalFile, "local_file", 500, 1, "A file of the user's could not be read or written.";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// An error with all that a caller needs. What is internal stays in `source` and reaches only the log.
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    code: Code,
+    message: String,
+    suggestion: Option<String>,
+    recoverable: bool,
+    details: Map<String, Value>,
+    internal: Option<String>,
+}
+
+impl Error {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        let recoverable = matches!(
+            code,
+            Code::RateLimitExceeded | Code::ServiceUnavailable | Code::IdempotencyInProgress | Code::Unreachable | Code::StorageFull
+        );
+        Self(Box::new(Inner { code, message: message.into(), suggestion: None, recoverable, details: Map::new(), internal: None }))
+    }
+
+    /// A fault of our own: the caller sees a request id, the log sees the cause.
+    pub fn internal(cause: impl fmt::Display) -> Self {
+        let mut error = Self::new(Code::Internal, "Stead failed to do this; the cause is in the server's log")
+            .suggestion("search the server's log for the request id, and report it if it comes again");
+        error.0.internal = Some(cause.to_string());
+        error
+    }
+
+    /// A field that is wrong, by its path.
+    pub fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
+        let field = field.into();
+        Self::new(Code::InvalidField, format!("`{field}`: {}", message.into())).detail("field", field)
+    }
+
+    pub fn not_found(what: &str, reference: impl fmt::Display) -> Self {
+        Self::new(Code::NotFound, format!("there is no {what} `{reference}` here"))
+    }
+
+    #[must_use]
+    pub fn suggestion(mut self, text: impl Into<String>) -> Self {
+        self.0.suggestion = Some(text.into());
+        self
+    }
+
+    #[must_use]
+    pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    #[must_use]
+    pub fn cause(mut self, cause: impl fmt::Display) -> Self {
+        self.0.internal = Some(cause.to_string());
+        self
+    }
+
+    #[must_use]
+    pub fn with_code(mut self, code: Code) -> Self {
+        self.0.code = code;
+        self
+    }
+
+    #[must_use]
+    pub fn recoverable(mut self, recoverable: bool) -> Self {
+        self.0.recoverable = recoverable;
+        self
+    }
+
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    pub fn suggested(&self) -> Option<&str> {
+        self.0.suggestion.as_deref()
+    }
+
+    pub fn is_recoverable(&self) -> bool {
+        self.0.recoverable
+    }
+
+    pub fn details(&self) -> &Map<String, Value> {
+        &self.0.details
+    }
+
+    pub fn internal_cause(&self) -> Option<&str> {
+        self.0.internal.as_deref()
+    }
+
+    /// The body of a reply on `/v1`.
+    pub fn body(&self, request_id: Option<&str>) -> ErrorBody {
+        let mut details = self.0.details.clone();
+        if let Some(suggestion) = &self.0.suggestion {
+            details.insert("suggestion".to_owned(), Value::from(suggestion.clone()));
+        }
+        details.insert("recoverable".to_owned(), Value::from(self.0.recoverable));
+        if let Some(request_id) = request_id {
+            details.insert("request_id".to_owned(), Value::from(request_id));
+        }
+        ErrorBody { error: ErrorContent { code: self.0.code.as_str().to_owned(), message: self.0.message.clone(), details: Some(details) } }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The error body of `/v1`.
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ErrorBody {
+    pub error: ErrorContent,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ErrorContent {
+    pub code: String,
+    pub message: String,
+    /// `suggestion`, `recoverable`, `request_id`, and what the code adds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub details: Option<Map<String, Value>>,
+}
+
+/// Reads JSON text and tells apart what is malformed (with line and column) from what is invalid (with the field).
+pub fn parse_json<T: serde::de::DeserializeOwned>(text: &[u8]) -> Result<T> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        from_json(error.inner(), &path)
+    })?;
+    deserializer.end().map_err(|error| from_json(&error, ""))?;
+    Ok(value)
+}
+
+/// The same for a value that is already JSON; `prefix` names where it stood.
+pub fn parse_value<T: serde::de::DeserializeOwned>(value: Value, prefix: &str) -> Result<T> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let inner = error.path().to_string();
+        let path = match (prefix, inner.as_str()) {
+            (prefix, ".") => prefix.to_owned(),
+            ("", inner) => inner.to_owned(),
+            (prefix, inner) => format!("{prefix}.{inner}"),
+        };
+        from_json(error.inner(), &path)
+    })
+}
+
+fn from_json(error: &serde_json::Error, path: &str) -> Error {
+    use serde_json::error::Category;
+    let text = error.to_string();
+    let message = text.split(" at line ").next().unwrap_or(&text);
+    match error.classify() {
+        Category::Syntax | Category::Eof | Category::Io => {
+            Error::new(Code::MalformedJson, format!("not valid JSON: {message} at line {}, column {}", error.line(), error.column()))
+                .detail("line", error.line())
+                .detail("column", error.column())
+                .suggestion("check the JSON text at that position")
+        }
+        Category::Data => {
+            let field = match path {
+                "" | "." => message.split('`').nth(1).filter(|_| message.contains(" field `")).unwrap_or("body"),
+                path => path,
+            };
+            let mut failure = Error::field(field, message);
+            if let Some((_, expected)) = message.split_once("expected") {
+                let allowed: Vec<Value> = expected.split('`').skip(1).step_by(2).map(Value::from).collect();
+                if !allowed.is_empty() {
+                    failure = failure.detail("allowed", allowed);
+                }
+            }
+            failure.suggestion("see /docs/ for the fields and values that are taken")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Inside {
+        #[serde(default)]
+        number: u8,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Outside {
+        inside: Inside,
+    }
+
+    #[test]
+    fn each_code_stands_once_and_has_help() {
+        for (index, code) in Code::ALL.iter().enumerate() {
+            assert!(Code::ALL[..index].iter().all(|other| other.as_str() != code.as_str()), "{code}");
+            assert_eq!(Code::parse(code.as_str()), Some(*code));
+            assert!((400..=599).contains(&code.status()) && (1..=5).contains(&code.exit_code()) && code.help().ends_with('.'));
+        }
+    }
+
+    #[test]
+    fn malformed_and_invalid_are_different_errors() {
+        let malformed = parse_json::<Outside>(b"{\n \"inside\": }").unwrap_err();
+        assert_eq!((malformed.code(), malformed.details()["line"].as_u64()), (Code::MalformedJson, Some(2)));
+        let truncated = parse_json::<Outside>(b"{\"inside\"").unwrap_err();
+        assert_eq!(truncated.code(), Code::MalformedJson);
+        let trailing = parse_json::<Outside>(b"{\"inside\":{}} x").unwrap_err();
+        assert_eq!(trailing.code(), Code::MalformedJson);
+        let wrong = parse_json::<Outside>(br#"{"inside": {"number": 300}}"#).unwrap_err();
+        assert_eq!((wrong.code(), wrong.details()["field"].as_str()), (Code::InvalidField, Some("inside.number")));
+        let unknown = parse_json::<Outside>(br#"{"inside": {"colour": 1}}"#).unwrap_err();
+        assert_eq!((unknown.code(), unknown.details()["field"].as_str()), (Code::InvalidField, Some("inside.colour")));
+        let missing = parse_json::<Outside>(b"{}").unwrap_err();
+        assert_eq!((missing.code(), missing.details()["field"].as_str()), (Code::InvalidField, Some("inside")));
+        assert_eq!(parse_json::<Outside>(br#"{"inside": {}}"#).unwrap().inside.number, 0);
+    }
+}

@@ -1,0 +1,30 @@
+//! The nouns of Stead: ids, definitions, environments and their states, identity, posture, errors.
+//!
+//! Nothing here does I/O, reads a clock or draws a random number: time and chance come in through [`Context`].
+
+#[macro_use]
+mod text_enum;
+
+pub mod api_key;
+pub mod audit;
+pub mod context;
+pub mod definition;
+pub mod duration;
+pub mod environment;
+pub mod error;
+pub mod host;
+pub mod ids;
+pub mod names;
+pub mod page;
+pub mod posture;
+pub mod principal;
+pub mod project;
+pub mod provider;
+pub mod sandbox;
+pub mod states;
+pub mod tags;
+pub mod time;
+
+pub use context::{Clock, Context, Randomness};
+pub use error::{Code, Error, Result};
+pub use time::Timestamp;

@@ -1,0 +1,86 @@
+//! Who calls, and what a caller may do in a project.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::ids::{ApiKeyId, PrincipalId, ProjectId, RequestId};
+use crate::time::Timestamp;
+
+text_enum! {
+    /// What kind of thing a principal is.
+    pub enum PrincipalKind {
+        User = "user",
+        Service = "service",
+        Agent = "agent",
+        Worker = "worker",
+    }
+}
+
+text_enum! {
+    /// What a principal may do in a project: a viewer reads, a member reads and writes, an owner also deletes and admits.
+    pub enum Role {
+        Viewer = "viewer",
+        Member = "member",
+        Owner = "owner",
+    }
+}
+
+impl Role {
+    /// Whether this role may do what `needed` may.
+    pub fn covers(self, needed: Self) -> bool {
+        self >= needed
+    }
+}
+
+/// Somebody or something that calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal {
+    pub id: PrincipalId,
+    /// The project that made it; none for those that belong to the whole server.
+    pub home: Option<ProjectId>,
+    pub kind: PrincipalKind,
+    pub name: String,
+    pub created_at: Timestamp,
+}
+
+/// A principal's place in a project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Member {
+    pub principal_id: PrincipalId,
+    pub name: String,
+    pub kind: PrincipalKind,
+    pub role: Role,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// How a request proved who it is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// The operator's own user on the other end of the unix socket.
+    Socket,
+    /// An API key. `project` is the one that it is pinned to; the first owner's key is pinned to none.
+    Key { id: ApiKeyId, project: Option<ProjectId> },
+}
+
+/// An authenticated caller.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub principal: PrincipalId,
+    pub credential: Credential,
+    /// Runs the server: an owner of every project, and the only one who may shut it down or prune.
+    pub operator: bool,
+    /// Where the request came from, as the audit record tells it.
+    pub source: String,
+    pub request_id: RequestId,
+    /// The caller's word for this attempt, so that a repetition has the same outcome.
+    pub idempotency: Option<Idempotency>,
+}
+
+/// An `Idempotency-Key`, and what the request was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Idempotency {
+    pub key: String,
+    /// SHA-256 of method, path, query and body.
+    pub fingerprint: String,
+}

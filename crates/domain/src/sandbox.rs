@@ -1,0 +1,53 @@
+//! The actual place at a provider: a directory, a box. Several environments may share one.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::ids::{EnvironmentId, HostId, ProjectId, SandboxId};
+use crate::provider::ProviderName;
+use crate::time::Timestamp;
+
+text_enum! {
+    pub enum SandboxStatus {
+        Provisioning = "provisioning",
+        Ready = "ready",
+        Stopped = "stopped",
+        Failed = "failed",
+        Orphaned = "orphaned",
+        Destroying = "destroying",
+        Destroyed = "destroyed",
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Sandbox {
+    pub id: SandboxId,
+    pub project_id: ProjectId,
+    /// The provider that really keeps it, also where an environment's record shows an alias.
+    pub provider: ProviderName,
+    pub status: SandboxStatus,
+    /// The provider's own id for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_name: Option<String>,
+    /// The host that keeps it, for local ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_id: Option<HostId>,
+    /// The environment that it was made for; it goes with that one unless another live one uses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_for: Option<EnvironmentId>,
+    /// Grows with every change of holder and is never reused.
+    pub fence: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destroyed_at: Option<Timestamp>,
+}
+
+/// How far a restored backup throws every fence ahead, so that none that was given out after the backup is given out again.
+pub const FENCE_JUMP: u64 = 1 << 32;

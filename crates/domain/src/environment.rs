@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::definition::Spec;
-use crate::ids::{EnvironmentId, HostId, PrincipalId, SandboxId};
+use crate::ids::{EnvironmentId, HostId, PrincipalId, ProjectId, SandboxId};
 use crate::posture::EffectiveField;
 use crate::provider::ProviderName;
 use crate::tags::Tags;
@@ -104,6 +104,7 @@ text_enum! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Environment {
     pub id: EnvironmentId,
+    pub project_id: ProjectId,
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,

@@ -1,0 +1,62 @@
+//! What is kept, how much of it, and what may go.
+
+use stead_domain::Timestamp;
+
+use crate::error::Result;
+use crate::unit::Unit;
+
+/// Rows by kind.
+pub async fn counts(unit: &mut Unit) -> Result<Vec<(&'static str, u64)>> {
+    let mut counts = Vec::new();
+    for (what, sql) in [
+        ("projects", "SELECT COUNT(*) FROM projects WHERE deleted_at IS NULL"),
+        ("environments", "SELECT COUNT(*) FROM environments WHERE destroyed_at IS NULL"),
+        ("tombstones", "SELECT COUNT(*) FROM environments WHERE destroyed_at IS NOT NULL"),
+        ("definition versions", "SELECT COUNT(*) FROM definition_versions"),
+        ("audit records", "SELECT COUNT(*) FROM audit"),
+        ("idempotency records", "SELECT COUNT(*) FROM idempotency"),
+    ] {
+        let row = unit.fetch_optional(sql, &[]).await?;
+        counts.push((what, row.map_or(Ok(0), |row| row.reader().count())?));
+    }
+    Ok(counts)
+}
+
+/// What is older than it has to be kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Horizon {
+    pub audit: Timestamp,
+    pub tombstones: Timestamp,
+    pub now: Timestamp,
+}
+
+pub async fn prunable(unit: &mut Unit, horizon: Horizon) -> Result<Vec<(&'static str, u64)>> {
+    let mut counts = Vec::new();
+    for (what, sql, before) in [
+        ("audit records", "SELECT COUNT(*) FROM audit WHERE at < $1", horizon.audit),
+        ("tombstones", "SELECT COUNT(*) FROM environments WHERE destroyed_at < $1", horizon.tombstones),
+        ("idempotency records", "SELECT COUNT(*) FROM idempotency WHERE expires_at <= $1", horizon.now),
+    ] {
+        let row = unit.fetch_optional(sql, &[before.into()]).await?;
+        counts.push((what, row.map_or(Ok(0), |row| row.reader().count())?));
+    }
+    Ok(counts)
+}
+
+/// Removes it, and tells how much it was.
+pub async fn prune(unit: &mut Unit, horizon: Horizon) -> Result<Vec<(&'static str, u64)>> {
+    let audit = unit.execute("DELETE FROM audit WHERE at < $1", &[horizon.audit.into()]).await?;
+    unit.execute(
+        "DELETE FROM definition_versions WHERE environment_id IN (SELECT id FROM environments WHERE destroyed_at < $1)",
+        &[horizon.tombstones.into()],
+    )
+    .await?;
+    let tombstones = unit.execute("DELETE FROM environments WHERE destroyed_at < $1", &[horizon.tombstones.into()]).await?;
+    unit.execute(
+        "DELETE FROM sandboxes WHERE destroyed_at < $1 AND id NOT IN (SELECT sandbox_id FROM environments)",
+        &[horizon.tombstones.into()],
+    )
+    .await?;
+    let idempotency = unit.execute("DELETE FROM idempotency WHERE expires_at <= $1", &[horizon.now.into()]).await?;
+    Ok(vec![("audit records", audit), ("tombstones", tombstones), ("idempotency records", idempotency)])
+}

@@ -1,0 +1,128 @@
+//! Sandboxes.
+
+use stead_domain::environment::ProviderStatus;
+use stead_domain::ids::{HostId, ProjectId, SandboxId};
+use stead_domain::page::PageRequest;
+use stead_domain::provider::ProviderName;
+use stead_domain::sandbox::{FENCE_JUMP, Sandbox};
+
+use crate::error::Result;
+use crate::sql::Sql;
+use crate::unit::Unit;
+use crate::value::Row;
+
+const FIND: &str = "SELECT id, project_id, provider, status, resource_id, resource_name, host_id, made_for, fence, last_error, observed_at,
+    created_at, updated_at, destroyed_at FROM sandboxes t WHERE id = $1";
+const LIST: &str = "SELECT id, project_id, provider, status, resource_id, resource_name, host_id, made_for, fence, last_error, observed_at,
+    created_at, updated_at, destroyed_at FROM sandboxes t WHERE destroyed_at IS NULL";
+
+fn read(row: &Row) -> Result<Sandbox> {
+    let mut row = row.reader();
+    Ok(Sandbox {
+        id: row.parsed()?,
+        project_id: row.parsed()?,
+        provider: row.parsed()?,
+        status: row.parsed()?,
+        resource_id: row.optional_text()?,
+        resource_name: row.optional_text()?,
+        host_id: row.optional_parsed()?,
+        made_for: row.optional_parsed()?,
+        fence: row.count()?,
+        last_error: row.optional_text()?,
+        observed_at: row.optional_time()?,
+        created_at: row.time()?,
+        updated_at: row.time()?,
+        destroyed_at: row.optional_time()?,
+    })
+}
+
+pub async fn insert(unit: &mut Unit, sandbox: &Sandbox) -> Result<()> {
+    unit.execute(
+        "INSERT INTO sandboxes (id, project_id, provider, status, resource_id, resource_name, host_id, made_for, fence, last_error, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+        &[
+            sandbox.id.into(),
+            sandbox.project_id.into(),
+            sandbox.provider.into(),
+            sandbox.status.into(),
+            sandbox.resource_id.as_deref().into(),
+            sandbox.resource_name.as_deref().into(),
+            sandbox.host_id.into(),
+            sandbox.made_for.into(),
+            sandbox.fence.into(),
+            sandbox.last_error.as_deref().into(),
+            sandbox.created_at.into(),
+            sandbox.updated_at.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+pub async fn find(unit: &mut Unit, id: SandboxId) -> Result<Option<Sandbox>> {
+    unit.fetch_optional(FIND, &[id.into()]).await?.as_ref().map(read).transpose()
+}
+
+pub async fn lock(unit: &mut Unit, id: SandboxId) -> Result<Option<Sandbox>> {
+    unit.fetch_locked(FIND, &[id.into()]).await?.as_ref().map(read).transpose()
+}
+
+pub async fn list(unit: &mut Unit, project: ProjectId, page: &PageRequest) -> Result<Vec<Sandbox>> {
+    let sql = Sql::new(LIST)
+        .bind(" AND project_id = ?", project)
+        .bind_some(" AND id < ?", page.after.as_deref())
+        .bind(" ORDER BY id DESC LIMIT ?", page.rows());
+    unit.fetch_built(&sql).await?.iter().map(read).collect()
+}
+
+/// The next live sandboxes of a provider that this host answers for, in id order: the janitor walks them page by page.
+pub async fn of_host(unit: &mut Unit, provider: ProviderName, host: Option<HostId>, after: Option<SandboxId>) -> Result<Vec<Sandbox>> {
+    let sql = Sql::new(LIST)
+        .bind(" AND provider = ?", provider)
+        .bind_some(" AND host_id = ?", host)
+        .bind_some(" AND id > ?", after)
+        .push(" ORDER BY id LIMIT 500");
+    unit.fetch_built(&sql).await?.iter().map(read).collect()
+}
+
+/// Writes everything that may change.
+pub async fn save(unit: &mut Unit, sandbox: &Sandbox) -> Result<()> {
+    unit.execute(
+        "UPDATE sandboxes SET status = $2, resource_id = $3, resource_name = $4, host_id = $5, last_error = $6, updated_at = $7, destroyed_at = $8,
+         made_for = $9 WHERE id = $1",
+        &[
+            sandbox.id.into(),
+            sandbox.status.into(),
+            sandbox.resource_id.as_deref().into(),
+            sandbox.resource_name.as_deref().into(),
+            sandbox.host_id.into(),
+            sandbox.last_error.as_deref().into(),
+            sandbox.updated_at.into(),
+            sandbox.destroyed_at.into(),
+            sandbox.made_for.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Notes what the provider said.
+pub async fn observe(unit: &mut Unit, id: SandboxId, status: &ProviderStatus) -> Result<()> {
+    unit.execute(
+        "UPDATE sandboxes SET observed_state = $2, observed_message = $3, observed_at = $4 WHERE id = $1",
+        &[id.into(), (&status.state).into(), status.message.as_deref().into(), status.observed_at.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Live environments that use the sandbox.
+pub async fn users(unit: &mut Unit, id: SandboxId) -> Result<u64> {
+    let row = unit.fetch_optional("SELECT COUNT(*) FROM environments WHERE sandbox_id = $1 AND deleted_at IS NULL", &[id.into()]).await?;
+    row.map_or(Ok(0), |row| row.reader().count())
+}
+
+/// Throws every fence far ahead, after a restore: none that was given out since the backup is ever given out again.
+pub(crate) async fn jump_fences(unit: &mut Unit) -> Result<u64> {
+    unit.execute("UPDATE sandboxes SET fence = fence + $1", &[FENCE_JUMP.into()]).await
+}

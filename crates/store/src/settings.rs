@@ -1,0 +1,15 @@
+//! A few values about the store itself.
+
+use crate::error::Result;
+use crate::unit::Unit;
+
+pub async fn get(unit: &mut Unit, name: &'static str) -> Result<Option<String>> {
+    let row = unit.fetch_optional("SELECT value FROM settings WHERE name = $1", &[name.into()]).await?;
+    row.map(|row| row.reader().text()).transpose()
+}
+
+/// Sets a value that is not there yet, and gives the one that is there afterwards.
+pub async fn get_or_set(unit: &mut Unit, name: &'static str, value: &str) -> Result<String> {
+    unit.execute("INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING", &[name.into(), value.into()]).await?;
+    Ok(get(unit, name).await?.unwrap_or_else(|| value.to_owned()))
+}

@@ -1,1 +1,7 @@
-//! placeholder
+//! Values at rest: a master key and sealed envelopes.
+
+mod envelope;
+mod master_key;
+
+pub use envelope::{Envelope, SealError};
+pub use master_key::{MasterKey, MasterKeyError};

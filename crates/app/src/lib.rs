@@ -1,1 +1,122 @@
-//! placeholder
+//! What Stead does, without SQL, HTTP or a kernel call: environments, sandboxes, identity, the reconciler and the janitor.
+//!
+//! Each use case is a method of [`App`] in a file of its own. It gets who asks, checks, and changes state in units of work.
+
+mod audit;
+pub mod environments;
+mod idempotency;
+pub mod identity;
+mod janitor;
+mod locks;
+mod provider;
+mod providers;
+mod reconcile;
+pub mod sandboxes;
+mod seed;
+mod settings;
+pub mod system;
+
+use std::sync::Arc;
+
+use stead_domain::Context;
+use stead_domain::ids::HostId;
+use stead_store::Store;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use audit::AuditQuery;
+pub use idempotency::{Outcome, Reply};
+pub use identity::access::{Access, Entered, Presented};
+pub use locks::KeyedLocks;
+pub use provider::{Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
+pub use providers::Providers;
+pub use settings::{Retention, Settings};
+
+/// Seals values that must not be readable in the store.
+pub trait Sealer: Send + Sync {
+    fn seal(&self, belongs_to: &[u8], value: &[u8]) -> stead_domain::Result<Vec<u8>>;
+    fn open(&self, belongs_to: &[u8], sealed: &[u8]) -> stead_domain::Result<Vec<u8>>;
+}
+
+/// Everything that a use case may use. Cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    pub(crate) store: Store,
+    pub(crate) context: Context,
+    pub(crate) providers: Arc<Providers>,
+    pub(crate) sealer: Arc<dyn Sealer>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) host: HostId,
+    /// One piece of work on an environment's sandbox at a time.
+    pub(crate) locks: Arc<KeyedLocks>,
+    /// Wakes the reconciler; its timer is the guarantee.
+    pub(crate) wake_reconciler: Arc<Notify>,
+    pub(crate) key_uses: Arc<identity::KeyUses>,
+    /// Every task has an owner: shutdown waits for these.
+    tasks: TaskTracker,
+    stopping: CancellationToken,
+}
+
+impl App {
+    pub fn new(store: Store, context: Context, providers: Providers, sealer: Arc<dyn Sealer>, settings: Settings, host: HostId) -> Self {
+        Self {
+            store,
+            context,
+            providers: Arc::new(providers),
+            sealer,
+            settings: Arc::new(settings),
+            host,
+            locks: Arc::new(KeyedLocks::default()),
+            wake_reconciler: Arc::new(Notify::new()),
+            key_uses: Arc::new(identity::KeyUses::default()),
+            tasks: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+        }
+    }
+
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Runs work to its end even when whoever asked for it hangs up.
+    pub(crate) async fn detached<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = stead_domain::Result<T>> + Send + 'static,
+    ) -> stead_domain::Result<T> {
+        match self.tasks.spawn(work).await {
+            Ok(outcome) => outcome,
+            Err(error) => Err(stead_domain::Error::internal(error)),
+        }
+    }
+
+    /// Starts what goes on behind the requests: heartbeat, reconciler, janitor.
+    pub fn start_background(&self) {
+        let app = self.clone();
+        self.tasks.spawn(async move { app.run_heartbeat().await });
+        let app = self.clone();
+        self.tasks.spawn(async move { app.run_reconciler().await });
+        let app = self.clone();
+        self.tasks.spawn(async move { app.run_janitor().await });
+    }
+
+    /// Asks the background work to end and waits for it and for every detached piece of work.
+    pub async fn stop(&self) {
+        self.stopping.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.store.close().await;
+    }
+
+    /// Waits, and tells whether to go on.
+    pub(crate) async fn pause(&self, duration: std::time::Duration) -> bool {
+        tokio::select! {
+            () = self.stopping.cancelled() => false,
+            () = tokio::time::sleep(duration) => true,
+        }
+    }
+}

@@ -1,1 +1,37 @@
-//! placeholder
+//! A typed client of Stead's HTTP API, over a unix socket or TCP.
+//!
+//! It speaks HTTP/1.1 through hyper directly and loads certificates only when an address is https: a command that asks one question
+//! must not wait for what it does not need.
+
+mod api_keys;
+mod audit;
+mod client;
+mod connection;
+mod endpoint;
+mod environments;
+mod error;
+mod identity;
+mod key;
+mod members;
+mod projects;
+mod providers;
+mod request;
+mod sandboxes;
+mod system;
+
+pub use api_keys::NewApiKey;
+pub use audit::AuditFilter;
+pub use client::Client;
+pub use endpoint::Endpoint;
+pub use environments::{EnvironmentFilter, Tagged, VersionDifference};
+pub use error::ClientError;
+pub use http::Method;
+pub use identity::Identity;
+pub use key::Key;
+pub use members::NewMember;
+pub use projects::ProjectEdit;
+pub use providers::ProviderList;
+pub use request::{ListOptions, Request, Response};
+pub use system::{PruneReport, PrunedItem, Readiness, System, Usage, UsageItem};
+
+pub type Result<T, E = ClientError> = std::result::Result<T, E>;

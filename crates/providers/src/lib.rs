@@ -1,1 +1,3 @@
-//! placeholder
+//! Providers of sandboxes.
+
+pub mod local;

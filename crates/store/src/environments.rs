@@ -269,3 +269,10 @@ pub async fn of_project(unit: &mut Unit, project: ProjectId) -> Result<Vec<Envir
         unit.fetch("SELECT id FROM environments WHERE project_id = $1 AND destroyed_at IS NULL ORDER BY id", &[project.into()]).await?;
     rows.iter().map(|row| row.reader().parsed()).collect()
 }
+
+/// Live ones whose project was deleted while they were being made.
+pub async fn of_deleted_projects(unit: &mut Unit) -> Result<Vec<Environment>> {
+    const SQL: &str =
+        select!("t.deleted_at IS NULL AND t.project_id IN (SELECT id FROM projects WHERE deleted_at IS NOT NULL) ORDER BY t.id LIMIT 500");
+    unit.fetch(SQL, &[]).await?.iter().map(read).collect()
+}

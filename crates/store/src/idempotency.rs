@@ -85,3 +85,17 @@ pub async fn set_reply(unit: &mut Unit, scope: &str, key: &str, reply: &StoredRe
     .await?;
     Ok(())
 }
+
+pub async fn delete(unit: &mut Unit, scope: &str, key: &str) -> Result<()> {
+    unit.execute("DELETE FROM idempotency WHERE scope = $1 AND key = $2", &[scope.into(), key.into()]).await?;
+    Ok(())
+}
+
+/// Forgets the sealed replies of requests before a time; that they were made stays known.
+pub async fn wipe_sealed(unit: &mut Unit, before: Timestamp) -> Result<u64> {
+    unit.execute(
+        "UPDATE idempotency SET reply = NULL, status = NULL WHERE sealed = 1 AND reply IS NOT NULL AND created_at < $1",
+        &[before.into()],
+    )
+    .await
+}

@@ -1,0 +1,268 @@
+//! Create: the record first, then the place, then the reply. A crash between leaves a row that the reconciler finishes.
+
+use serde::Deserialize;
+use stead_domain::definition::{Spec, provider_mismatch, template};
+use stead_domain::environment::{
+    BoundToType, CleanupStatus, DefinitionVersion, Environment, EnvironmentMode, EnvironmentStatus, Lifetime, Purpose, RetentionPolicy,
+    Runtime, Scope, TemplateId,
+};
+use stead_domain::ids::{EnvironmentId, SandboxId};
+use stead_domain::principal::Caller;
+use stead_domain::provider::ProviderName;
+use stead_domain::sandbox::{Sandbox, SandboxStatus};
+use stead_domain::tags::{self, Tags};
+use stead_domain::{Code, Context, Error, Result, names};
+use stead_store::{StoreError, Unit, environments, sandboxes, versions};
+use utoipa::ToSchema;
+
+use crate::audit::{Act, record};
+use crate::environments::begin_destroying;
+use crate::idempotency::{self, Claim, Outcome};
+use crate::{App, Entered};
+
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewEnvironment {
+    /// Made up when it is left out.
+    #[schema(max_length = 128)]
+    pub name: Option<String>,
+    pub scope: Option<Scope>,
+    /// `local` when neither this nor the definition names one.
+    pub provider: Option<ProviderName>,
+    pub environment_mode: Option<EnvironmentMode>,
+    pub purpose: Option<Purpose>,
+    /// The caller when it is left out.
+    #[schema(max_length = 256)]
+    pub owned_by: Option<String>,
+    pub bound_to_type: Option<BoundToType>,
+    #[schema(max_length = 256)]
+    pub bound_to_id: Option<String>,
+    pub lifetime: Option<Lifetime>,
+    pub template_id: Option<TemplateId>,
+    /// The definition, whole or in part.
+    pub spec: Option<Spec>,
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
+    pub tags: Option<Tags>,
+    pub retention_policy: Option<RetentionPolicy>,
+    /// A sandbox that is there already; it outlives the environment.
+    pub sandbox_id: Option<SandboxId>,
+    /// Accept a posture that the provider does not enforce.
+    pub allow_unenforced: Option<bool>,
+}
+
+pub(crate) fn name_taken(name: &str) -> Error {
+    Error::new(Code::AlreadyExists, format!("the name `{name}` is taken"))
+        .detail("field", "name")
+        .suggestion("choose another name, or delete the environment that has it")
+}
+
+pub(crate) fn check_reference(field: &str, value: Option<&String>) -> Result<()> {
+    match value {
+        Some(value) => names::check_text(field, value, 256),
+        None => Ok(()),
+    }
+}
+
+/// The one provider that request and definition name.
+fn settle_provider(request: Option<ProviderName>, spec: &Spec) -> Result<ProviderName> {
+    let defined = spec.named_provider()?;
+    if let (Some(request), Some(defined)) = (request, defined)
+        && request != defined
+    {
+        let field = if spec.kind.is_some() { "spec.kind" } else { "spec.provider" };
+        return Err(provider_mismatch("provider", request, field, defined));
+    }
+    Ok(request.or(defined).unwrap_or(ProviderName::Local))
+}
+
+impl App {
+    pub async fn create_environment(&self, entered: &Entered, new: NewEnvironment) -> Result<Outcome<Environment>> {
+        if let Some(name) = &new.name {
+            names::check_name("name", name)?;
+        }
+        check_reference("owned_by", new.owned_by.as_ref())?;
+        check_reference("bound_to_id", new.bound_to_id.as_ref())?;
+        tags::check(new.tags.as_ref().unwrap_or(&Tags::new()))?;
+        let app = self.clone();
+        let entered = entered.clone();
+        self.detached(async move { app.create_to_the_end(entered, new).await }).await
+    }
+
+    async fn create_to_the_end(&self, entered: Entered, new: NewEnvironment) -> Result<Outcome<Environment>> {
+        let draft = self.draft(&entered, new)?;
+        let id = draft.environment.id;
+        // Held from before the row is visible, so that the reconciler leaves it to us.
+        let guard = self.locks.lock(&id.to_string()).await;
+        let (context, sealer, caller) = (self.context.clone(), self.sealer.clone(), entered.caller.clone());
+        let claim = self
+            .store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let claim = idempotency::claim(unit, &context, &*sealer, &entered.caller).await?;
+                    if matches!(claim, Claim::New) {
+                        idempotency::note_target(unit, &entered.caller, &id.to_string()).await?;
+                        insert(unit, &context, &entered, draft).await?;
+                    }
+                    Ok::<_, Error>(claim)
+                })
+            })
+            .await?;
+        match claim {
+            Claim::Answered(reply) => Ok(Outcome::Again(reply)),
+            Claim::New => match self.provision(id, Some(&caller)).await {
+                Ok(environment) => Ok(Outcome::New(environment)),
+                Err(error) => Err(self.undo_creation(id, &caller, error).await),
+            },
+            Claim::Unfinished(target) => {
+                drop(guard);
+                let first: EnvironmentId = target.and_then(|target| target.parse().ok()).ok_or_else(idempotency::in_progress)?;
+                // Waits for the first request if it is under way here, and finishes what it left if it is not.
+                self.drive(first).await.map(Outcome::New)
+            }
+        }
+    }
+
+    /// After a provider's failure nothing half-made stays: the name is free, the key may be used again, the tombstone says why.
+    async fn undo_creation(&self, id: EnvironmentId, caller: &Caller, error: Error) -> Error {
+        let (context, caller, cause) = (self.context.clone(), caller.clone(), error.message().to_owned());
+        let undone: Result<()> = self
+            .store
+            .write(move |unit| {
+                Box::pin(async move {
+                    if let Some(mut environment) = environments::lock(unit, id).await? {
+                        environment.last_error = Some(cause);
+                        begin_destroying(unit, &context, environment, Some(caller.principal)).await?;
+                    }
+                    idempotency::give_back(unit, &caller).await
+                })
+            })
+            .await;
+        if let Err(error) = undone.and(self.drive_locked(id).await.map(drop)) {
+            tracing::warn!(environment = %id, %error, "a creation that failed could not be undone yet; the reconciler goes on with it");
+        }
+        error.detail("environment_id", id.to_string())
+    }
+
+    /// Everything about the new record, checked, before anything is written.
+    fn draft(&self, entered: &Entered, new: NewEnvironment) -> Result<Draft> {
+        let (context, now) = (&self.context, self.context.now());
+        let id = EnvironmentId::new(context);
+        let stated = new.spec.unwrap_or_default();
+        let provider = settle_provider(new.provider, &stated)?;
+        if provider == ProviderName::Worker {
+            return Err(Error::field("provider", "`worker` environments are brought by a worker and never provisioned")
+                .suggestion("attach one with `stead worker --attach DIR`"));
+        }
+        let serving = self.providers.serving(provider)?;
+        let name = new.name.unwrap_or_else(|| format!("env-{}", id.short()));
+        let base = template(new.template_id.unwrap_or(TemplateId::LocalDefault));
+        let spec = stated.resolve(&base, provider, Some(&name))?;
+        let allow_unenforced = new.allow_unenforced.unwrap_or(false);
+        let posture = self.check_posture(&spec, &**serving, allow_unenforced)?;
+        let sandbox = Sandbox {
+            id: new.sandbox_id.unwrap_or_else(|| SandboxId::new(context)),
+            project_id: entered.project,
+            provider: serving.name(),
+            status: SandboxStatus::Provisioning,
+            resource_id: None,
+            resource_name: None,
+            host_id: serving.host(),
+            made_for: Some(id),
+            fence: 0,
+            last_error: None,
+            observed_at: None,
+            created_at: now,
+            updated_at: now,
+            destroyed_at: None,
+        };
+        let environment = Environment {
+            id,
+            project_id: entered.project,
+            name,
+            scope: new.scope,
+            provider,
+            provider_resource_id: None,
+            provider_resource_name: None,
+            status: EnvironmentStatus::Provisioning,
+            environment_mode: new.environment_mode.unwrap_or(EnvironmentMode::Manual),
+            lifetime: new.lifetime.unwrap_or(Lifetime::Explicit),
+            purpose: new.purpose,
+            owned_by: Some(new.owned_by.unwrap_or_else(|| entered.caller.principal.to_string())),
+            bound_to_type: new.bound_to_type,
+            bound_to_id: new.bound_to_id,
+            created_by: Some(entered.caller.principal),
+            updated_by: Some(entered.caller.principal),
+            template_id: new.template_id,
+            capabilities: serving.features(),
+            spec_version: 1,
+            fingerprint: spec.fingerprint(),
+            spec,
+            runtime: Runtime { posture, ..Runtime::default() },
+            tags: new.tags.unwrap_or_default(),
+            contains_secrets: false,
+            cleanup_status: CleanupStatus::None,
+            retention_policy: new.retention_policy.unwrap_or(RetentionPolicy::Manual),
+            last_seen_at: None,
+            last_reconciled_at: None,
+            last_error: None,
+            created_at: now,
+            updated_at: now,
+            destroyed_at: None,
+            sandbox_id: sandbox.id,
+            allow_unenforced,
+            revision: 1,
+        };
+        Ok(Draft { environment, sandbox, shared: new.sandbox_id.is_some() })
+    }
+}
+
+struct Draft {
+    environment: Environment,
+    sandbox: Sandbox,
+    /// Whether the sandbox is one that is there already.
+    shared: bool,
+}
+
+async fn insert(unit: &mut Unit, context: &Context, entered: &Entered, draft: Draft) -> Result<()> {
+    let Draft { environment, sandbox, shared } = draft;
+    if shared {
+        check_shared(unit, &environment, &sandbox).await?;
+    } else {
+        sandboxes::insert(unit, &sandbox).await?;
+    }
+    match environments::insert(unit, &environment).await {
+        Err(StoreError::Duplicate(_)) => return Err(name_taken(&environment.name)),
+        outcome => outcome?,
+    }
+    let version = DefinitionVersion {
+        version: 1,
+        fingerprint: environment.fingerprint,
+        created_by: environment.created_by,
+        created_at: environment.created_at,
+        rolled_back_to: None,
+        spec: environment.spec,
+    };
+    versions::insert(unit, environment.id, &version).await?;
+    let details = vec![("name", environment.name.into()), ("provider", environment.provider.as_str().into())];
+    let act = Act {
+        project: entered.project,
+        action: "environment.create",
+        target_type: "environment",
+        target_id: environment.id.to_string(),
+        details,
+    };
+    record(unit, context, &entered.caller, act).await
+}
+
+/// A sandbox that was passed must be the project's own, live, and of the same provider.
+async fn check_shared(unit: &mut Unit, environment: &Environment, wanted: &Sandbox) -> Result<()> {
+    let found = sandboxes::lock(unit, wanted.id).await?.filter(|found| found.project_id == environment.project_id);
+    let found = found.ok_or_else(|| Error::not_found("sandbox", wanted.id).suggestion("`stead sandbox list` shows them"))?;
+    if found.provider != wanted.provider {
+        return Err(provider_mismatch("provider", environment.provider, "sandbox_id", found.provider));
+    }
+    if matches!(found.status, SandboxStatus::Destroying | SandboxStatus::Destroyed) {
+        return Err(Error::new(Code::Conflict, format!("sandbox `{}` is being removed", found.id)).suggestion("choose another one"));
+    }
+    Ok(())
+}

@@ -1,0 +1,21 @@
+//! Environments as records: create, read, edit, delete, and their versions.
+
+mod create;
+mod delete;
+mod posture;
+mod read;
+mod update;
+mod versions;
+
+pub use create::NewEnvironment;
+pub(crate) use delete::begin_destroying;
+pub use read::EnvironmentQuery;
+pub use update::EnvironmentEdit;
+pub use versions::VersionDiff;
+
+use stead_domain::Error;
+use stead_domain::ids::EnvironmentId;
+
+pub(crate) fn unknown(id: EnvironmentId) -> Error {
+    Error::not_found("environment", id).suggestion("`stead env list` shows those that are there")
+}

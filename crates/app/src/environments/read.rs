@@ -1,0 +1,29 @@
+//! Get and list.
+
+use stead_domain::environment::Environment;
+use stead_domain::ids::EnvironmentId;
+use stead_domain::page::{Page, PageRequest};
+use stead_domain::{Error, Result};
+use stead_store::environments;
+pub use stead_store::environments::EnvironmentFilter as EnvironmentQuery;
+
+use crate::environments::unknown;
+use crate::{App, Entered};
+
+impl App {
+    pub async fn get_environment(&self, entered: &Entered, id: EnvironmentId) -> Result<Environment> {
+        let project = entered.project;
+        let found =
+            self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(environments::find(unit, project, id).await?) })).await?;
+        found.ok_or_else(|| unknown(id))
+    }
+
+    pub async fn list_environments(&self, entered: &Entered, query: EnvironmentQuery, page: PageRequest) -> Result<Page<Environment>> {
+        let (project, limit) = (entered.project, page.limit);
+        let rows = self
+            .store
+            .read(move |unit| Box::pin(async move { Ok::<_, Error>(environments::list(unit, project, &query, &page).await?) }))
+            .await?;
+        Ok(Page::new(rows, limit, |environment| environment.id.to_string()))
+    }
+}

@@ -1,0 +1,122 @@
+//! The same request twice has one outcome. A key is claimed in the unit that makes the change, so that neither can be without the other.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use stead_domain::principal::Caller;
+use stead_domain::{Code, Context, Error, Result, Timestamp};
+use stead_store::Unit;
+use stead_store::idempotency::{self, StoredReply};
+
+use crate::Sealer;
+
+/// How long a key is remembered.
+const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
+/// How long a reply that holds a credential is told again.
+pub(crate) const TOLD_AGAIN: Duration = Duration::from_secs(600);
+
+/// What a use case answers: something new, or what the first request with this key was answered.
+#[derive(Debug)]
+pub enum Outcome<T> {
+    New(T),
+    Again(Reply),
+}
+
+/// A reply as it was sent.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub body: Vec<u8>,
+}
+
+pub(crate) enum Claim {
+    /// This is the first request, or one without a key.
+    New,
+    /// The first was answered like this.
+    Answered(Reply),
+    /// The first was cut off, or is still under way; this is what it makes.
+    Unfinished(Option<String>),
+}
+
+fn scope(caller: &Caller) -> String {
+    caller.principal.to_string()
+}
+
+/// Claims the caller's key, if it brought one.
+pub(crate) async fn claim(unit: &mut Unit, context: &Context, sealer: &dyn Sealer, caller: &Caller) -> Result<Claim> {
+    let Some(given) = &caller.idempotency else { return Ok(Claim::New) };
+    let now = context.now();
+    let scope = scope(caller);
+    let known = idempotency::claim(unit, &scope, &given.key, &given.fingerprint, now, now.plus(REMEMBERED)).await?;
+    let Some(known) = known else { return Ok(Claim::New) };
+    if known.fingerprint != given.fingerprint {
+        return Err(Error::new(Code::IdempotencyMismatch, "this Idempotency-Key was used before with another request")
+            .suggestion("use a new key for a new request, and the same key only to repeat one unchanged"));
+    }
+    match known.reply {
+        None => Ok(Claim::Unfinished(known.target_id)),
+        Some(reply) if reply.sealed => {
+            let body = sealer.open(belongs_to(&scope, &given.key).as_bytes(), &reply.body)?;
+            Ok(Claim::Answered(Reply { status: reply.status, body }))
+        }
+        Some(reply) => Ok(Claim::Answered(Reply { status: reply.status, body: reply.body })),
+    }
+}
+
+fn belongs_to(scope: &str, key: &str) -> String {
+    format!("idempotency/{scope}/{key}")
+}
+
+/// Notes what the request makes, before it is made, so that a repetition after a crash finds it.
+pub(crate) async fn note_target(unit: &mut Unit, caller: &Caller, target: &str) -> Result<()> {
+    if let Some(given) = &caller.idempotency {
+        idempotency::set_target(unit, &scope(caller), &given.key, target).await?;
+    }
+    Ok(())
+}
+
+/// Keeps the reply for repetitions.
+pub(crate) async fn answer(unit: &mut Unit, context: &Context, caller: &Caller, status: u16, body: &impl Serialize) -> Result<()> {
+    let Some(given) = &caller.idempotency else { return Ok(()) };
+    let body = serde_json::to_vec(body).map_err(Error::internal)?;
+    let reply = StoredReply { status, body, sealed: false };
+    idempotency::set_reply(unit, &scope(caller), &given.key, &reply, context.now().plus(REMEMBERED)).await?;
+    Ok(())
+}
+
+/// Keeps a reply that holds a credential: encrypted, and wiped after ten minutes.
+pub(crate) async fn answer_sealed(
+    unit: &mut Unit,
+    context: &Context,
+    sealer: &dyn Sealer,
+    caller: &Caller,
+    status: u16,
+    body: &impl Serialize,
+) -> Result<()> {
+    let Some(given) = &caller.idempotency else { return Ok(()) };
+    let scope = scope(caller);
+    let plain = serde_json::to_vec(body).map_err(Error::internal)?;
+    let body = sealer.seal(belongs_to(&scope, &given.key).as_bytes(), &plain)?;
+    let reply = StoredReply { status, body, sealed: true };
+    idempotency::set_reply(unit, &scope, &given.key, &reply, context.now().plus(REMEMBERED)).await?;
+    Ok(())
+}
+
+/// Gives a key back after a failure, so that the same request may be tried again.
+pub(crate) async fn give_back(unit: &mut Unit, caller: &Caller) -> Result<()> {
+    if let Some(given) = &caller.idempotency {
+        idempotency::delete(unit, &scope(caller), &given.key).await?;
+    }
+    Ok(())
+}
+
+/// Wipes sealed replies that have been told again for long enough.
+pub(crate) async fn wipe_sealed(unit: &mut Unit, now: Timestamp) -> Result<u64> {
+    Ok(idempotency::wipe_sealed(unit, now.minus(TOLD_AGAIN)).await?)
+}
+
+/// What a repetition hears when the first request is still under way.
+pub(crate) fn in_progress() -> Error {
+    Error::new(Code::IdempotencyInProgress, "the first request with this Idempotency-Key has not ended yet")
+        .suggestion("repeat it in a second")
+}

@@ -1,0 +1,179 @@
+//! The door: from a credential to a caller, and from a caller and a project to a role.
+
+use stead_domain::api_key;
+use stead_domain::ids::{PrincipalId, ProjectId, RequestId};
+use stead_domain::principal::{Caller, Credential, Idempotency, Role};
+use stead_domain::project::Project;
+use stead_domain::{Code, Error, Result};
+use stead_store::{Unit, api_keys, members, projects, settings};
+
+use crate::App;
+
+/// The setting that names the operator's principal.
+pub(crate) const OPERATOR: &str = "operator";
+
+/// What a request needs before it is let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing: it tells nobody's business.
+    Open,
+    /// Any good credential.
+    Authenticated,
+    /// The operator of the server.
+    Operator,
+    /// At least this role in the project that the path names.
+    Project(Role),
+}
+
+/// What a request brought to prove who it is from.
+#[derive(Clone)]
+pub enum Presented {
+    Nothing,
+    /// The unix socket says that it is the operator's own user, outside any sandbox.
+    Socket,
+    Key(String),
+}
+
+/// The rest of what is known of a request at the door.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    pub source: String,
+    pub request_id: RequestId,
+    pub idempotency: Option<Idempotency>,
+}
+
+/// A caller in a project, with the role that it has there.
+#[derive(Clone, Debug)]
+pub struct Entered {
+    pub caller: Caller,
+    pub project: ProjectId,
+    pub handle: String,
+    pub role: Role,
+}
+
+/// Somebody who was let in: with a project where the route has one.
+#[derive(Clone, Debug)]
+pub enum Admitted {
+    Anybody,
+    Caller(Caller),
+    Entered(Entered),
+}
+
+impl App {
+    /// Lets a request in or says why not. One read, whatever it needs.
+    pub async fn admit(&self, access: Access, presented: Presented, project: Option<String>, arrival: Arrival) -> Result<Admitted> {
+        if access == Access::Open {
+            return Ok(Admitted::Anybody);
+        }
+        let now = self.context.now();
+        let admitted = self
+            .store
+            .read(move |unit| {
+                Box::pin(async move {
+                    let caller = identify(unit, presented, arrival, now).await?;
+                    match access {
+                        Access::Open | Access::Authenticated => Ok(Admitted::Caller(caller)),
+                        Access::Operator if caller.operator => Ok(Admitted::Caller(caller)),
+                        Access::Operator => Err(Error::new(Code::Forbidden, "only the operator of this server may do this").suggestion(
+                            "use the unix socket as the user who runs the server, or the key in owner.key of its data directory",
+                        )),
+                        Access::Project(needed) => {
+                            let reference = project.unwrap_or_default();
+                            enter(unit, caller, &reference, needed).await.map(Admitted::Entered)
+                        }
+                    }
+                })
+            })
+            .await?;
+        self.note_use(&admitted);
+        Ok(admitted)
+    }
+
+    /// Notes the use of a key behind the request.
+    fn note_use(&self, admitted: &Admitted) {
+        let (Admitted::Caller(caller) | Admitted::Entered(Entered { caller, .. })) = admitted else { return };
+        let Credential::Key { id, .. } = caller.credential else { return };
+        let now = self.context.now();
+        if self.key_uses.is_due(id, now) {
+            let store = self.store.clone();
+            self.tasks.spawn(async move {
+                let noted: Result<()> = store.write(move |unit| Box::pin(async move { Ok(api_keys::touch(unit, id, now).await?) })).await;
+                if let Err(error) = noted {
+                    tracing::warn!(key = %id, %error, "the use of a key could not be noted");
+                }
+            });
+        }
+    }
+}
+
+async fn identify(unit: &mut Unit, presented: Presented, arrival: Arrival, now: stead_domain::Timestamp) -> Result<Caller> {
+    let operator: Option<PrincipalId> = settings::get(unit, OPERATOR).await?.and_then(|id| id.parse().ok());
+    let (principal, credential, is_operator) = match presented {
+        Presented::Nothing => return Err(unauthorized("no credential was sent")),
+        Presented::Socket => {
+            let principal = operator.ok_or_else(|| Error::internal("the store has no operator"))?;
+            (principal, Credential::Socket, true)
+        }
+        Presented::Key(text) => {
+            let (key, claimed) = api_key::split(&text);
+            let found = api_keys::find_by_hash(unit, &api_key::hash(key)).await?.ok_or_else(|| unauthorized("the API key is not known"))?;
+            if found.revoked_at.is_some() {
+                return Err(unauthorized("the API key was revoked"));
+            }
+            if found.key.expires_at.is_some_and(|expires_at| expires_at <= now) {
+                return Err(unauthorized("the API key has expired"));
+            }
+            if claimed.is_some_and(|claimed| claimed != found.project_handle) {
+                return Err(unauthorized("the API key is for another project than the one appended to it"));
+            }
+            let everywhere = !found.pinned && claimed.is_none();
+            let project = (!everywhere).then_some(found.key.project_id);
+            let is_operator = everywhere && Some(found.key.principal_id) == operator;
+            (found.key.principal_id, Credential::Key { id: found.key.id, project }, is_operator)
+        }
+    };
+    Ok(Caller {
+        principal,
+        credential,
+        operator: is_operator,
+        source: arrival.source,
+        request_id: arrival.request_id,
+        idempotency: arrival.idempotency,
+    })
+}
+
+/// A project that the caller may not see is answered as one that is not there.
+async fn enter(unit: &mut Unit, caller: Caller, reference: &str, needed: Role) -> Result<Entered> {
+    let unseen = || Error::not_found("project", reference).suggestion("`stead project list` shows the projects that you can see");
+    let project = find_project(unit, reference).await?.ok_or_else(unseen)?;
+    if let Credential::Key { project: Some(pinned), .. } = caller.credential
+        && pinned != project.id
+    {
+        return Err(unseen());
+    }
+    let role = if caller.operator { Some(Role::Owner) } else { members::role(unit, project.id, caller.principal).await? };
+    let role = role.ok_or_else(unseen)?;
+    if !role.covers(needed) {
+        return Err(Error::new(
+            Code::Forbidden,
+            format!("this needs the role `{needed}` in project `{}`, and yours is `{role}`", project.handle),
+        )
+        .detail("needed", needed.as_str())
+        .detail("role", role.as_str())
+        .suggestion(format!("ask an owner of `{}` for it (`stead project members role`)", project.handle)));
+    }
+    Ok(Entered { caller, project: project.id, handle: project.handle, role })
+}
+
+/// By handle, or by id: no handle looks like an id.
+async fn find_project(unit: &mut Unit, reference: &str) -> Result<Option<Project>> {
+    Ok(match reference.parse::<ProjectId>() {
+        Ok(id) => projects::find(unit, id).await?,
+        Err(_) => projects::find_by_handle(unit, reference).await?,
+    })
+}
+
+fn unauthorized(message: &str) -> Error {
+    Error::new(Code::Unauthorized, message)
+        .suggestion("send `Authorization: Bearer stk_…`; `stead login URL --key-file FILE` keeps a key, `stead key create` makes one")
+}

@@ -1,0 +1,142 @@
+//! The janitor compares what the rows say with what the providers have, in both directions. Nothing is removed or given up on one sighting.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use stead_domain::host::Host;
+use stead_domain::ids::SandboxId;
+use stead_domain::provider::ProviderName;
+use stead_domain::sandbox::{Sandbox, SandboxStatus};
+use stead_domain::{Error, Result};
+use stead_store::{environments, hosts, sandboxes};
+
+use crate::App;
+use crate::provider::Provider;
+use crate::reconcile::mark_presence;
+
+const EVERY: Duration = Duration::from_secs(60);
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// What was seen once and is acted on when it is seen again.
+#[derive(Default)]
+pub struct Sightings {
+    /// At the provider, but no live row.
+    strangers: HashSet<SandboxId>,
+    /// A live row, but not at the provider.
+    missing: HashSet<SandboxId>,
+}
+
+impl App {
+    /// Says every few seconds that this host is there.
+    pub(crate) async fn run_heartbeat(&self) {
+        let started_at = self.context.now();
+        loop {
+            let host = Host {
+                id: self.host,
+                address: self.settings.address.clone(),
+                version: self.settings.version.to_owned(),
+                started_at,
+                heartbeat_at: self.context.now(),
+            };
+            let beat: Result<()> = self.store.write(move |unit| Box::pin(async move { Ok(hosts::beat(unit, &host).await?) })).await;
+            if let Err(error) = beat {
+                tracing::warn!(%error, cause = error.internal_cause(), "the heartbeat could not be written");
+            }
+            if !self.pause(HEARTBEAT).await {
+                return;
+            }
+        }
+    }
+
+    pub(crate) async fn run_janitor(&self) {
+        let mut sightings = HashMap::new();
+        loop {
+            if !self.pause(EVERY).await {
+                return;
+            }
+            self.sweep(&mut sightings).await;
+        }
+    }
+
+    /// One sweep over every provider.
+    pub async fn sweep(&self, sightings: &mut HashMap<ProviderName, Sightings>) {
+        for provider in self.providers.all() {
+            if let Err(error) = self.sweep_provider(&**provider, sightings.entry(provider.name()).or_default()).await {
+                tracing::warn!(provider = %provider.name(), %error, "a sweep could not be finished");
+            }
+        }
+    }
+
+    async fn sweep_provider(&self, provider: &dyn Provider, sightings: &mut Sightings) -> Result<()> {
+        // Rows first: what is made between the two looks then only seems a stranger, and is a row at the second sighting.
+        let rows = self.rows_of(provider).await?;
+        let listed = provider.list().await?;
+        let known: HashMap<SandboxId, &Sandbox> = rows.iter().map(|sandbox| (sandbox.id, sandbox)).collect();
+
+        let mut strangers = HashSet::new();
+        for entry in &listed {
+            if known.contains_key(&entry.sandbox) {
+                continue;
+            }
+            if sightings.strangers.contains(&entry.sandbox) {
+                self.remove_stranger(provider, entry.sandbox, &entry.resource_id).await?;
+            } else {
+                strangers.insert(entry.sandbox);
+            }
+        }
+        let present: HashSet<SandboxId> = listed.iter().map(|entry| entry.sandbox).collect();
+        let mut missing = HashSet::new();
+        for sandbox in
+            rows.iter().filter(|sandbox| matches!(sandbox.status, SandboxStatus::Ready | SandboxStatus::Stopped | SandboxStatus::Orphaned))
+        {
+            let there = present.contains(&sandbox.id);
+            if there == (sandbox.status != SandboxStatus::Orphaned) {
+                continue;
+            }
+            if there || sightings.missing.contains(&sandbox.id) {
+                let (context, id) = (self.context.clone(), sandbox.id);
+                self.store.write(move |unit| Box::pin(async move { mark_presence(unit, &context, id, there, None).await })).await?;
+            } else {
+                missing.insert(sandbox.id);
+            }
+        }
+        *sightings = Sightings { strangers, missing };
+        Ok(())
+    }
+
+    /// Every live row that this provider, on this host, answers for.
+    async fn rows_of(&self, provider: &dyn Provider) -> Result<Vec<Sandbox>> {
+        let (name, host) = (provider.name(), provider.host());
+        let mut rows: Vec<Sandbox> = Vec::new();
+        loop {
+            let after = rows.last().map(|sandbox| sandbox.id);
+            let page = self
+                .store
+                .read(move |unit| Box::pin(async move { Ok::<_, Error>(sandboxes::of_host(unit, name, host, after).await?) }))
+                .await?;
+            if page.is_empty() {
+                return Ok(rows);
+            }
+            rows.extend(page);
+        }
+    }
+
+    /// Removes what carries our label and has no live row. Looked up once more by itself: the two lists are from different moments.
+    async fn remove_stranger(&self, provider: &dyn Provider, id: SandboxId, resource_id: &str) -> Result<()> {
+        let live = self
+            .store
+            .read(move |unit| {
+                Box::pin(async move {
+                    let row = sandboxes::find(unit, id).await?;
+                    let used = !environments::of_sandbox(unit, id).await?.is_empty();
+                    Ok::<_, Error>(used || row.is_some_and(|row| row.destroyed_at.is_none()))
+                })
+            })
+            .await?;
+        if !live {
+            tracing::info!(sandbox = %id, provider = %provider.name(), "removing what no row knows");
+            provider.destroy(id, Some(resource_id)).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! What Stead needs of whoever makes sandboxes.
+
+use async_trait::async_trait;
+use stead_domain::ids::{HostId, SandboxId};
+use stead_domain::posture::Capabilities;
+use stead_domain::provider::ProviderName;
+use stead_domain::sandbox::Sandbox;
+use stead_domain::{Code, Error};
+
+/// Makes and keeps sandboxes. Every call may be repeated after a crash or a lost reply and has the same outcome: `create` finds what it
+/// made before by our id, `destroy` of what is gone succeeds.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    fn name(&self) -> ProviderName;
+
+    /// What it enforces of each posture field.
+    fn capabilities(&self) -> Capabilities;
+
+    /// What can be done in its sandboxes, as an environment's `capabilities` lists it.
+    fn features(&self) -> Vec<String>;
+
+    /// The host whose sandboxes it keeps; none when any server may speak for it.
+    fn host(&self) -> Option<HostId>;
+
+    async fn create(&self, request: &NewSandbox) -> Result<Resource, ProviderError>;
+    async fn inspect(&self, sandbox: &Sandbox) -> Result<Observation, ProviderError>;
+    async fn start(&self, sandbox: &Sandbox) -> Result<(), ProviderError>;
+    async fn stop(&self, sandbox: &Sandbox) -> Result<(), ProviderError>;
+    async fn destroy(&self, sandbox: SandboxId, resource_id: Option<&str>) -> Result<(), ProviderError>;
+
+    /// Everything at the provider that carries this installation's label.
+    async fn list(&self) -> Result<Vec<Listed>, ProviderError>;
+
+    /// Whether it can be used now, in a sentence.
+    async fn check(&self) -> Result<String, ProviderError>;
+
+    /// What it occupies on this machine, as label and bytes.
+    async fn usage(&self) -> Result<Vec<(String, u64)>, ProviderError>;
+}
+
+/// A sandbox to be made. Its id is the label on everything made for it.
+#[derive(Clone, Debug)]
+pub struct NewSandbox {
+    pub id: SandboxId,
+    /// For people who look at the provider's own list.
+    pub name: String,
+}
+
+/// What was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    pub id: String,
+    pub name: String,
+}
+
+/// What the provider says of a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// Whether it is there at all.
+    pub exists: bool,
+    /// The provider's own word.
+    pub state: String,
+    pub message: Option<String>,
+}
+
+/// One entry of the provider's list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub sandbox: SandboxId,
+    pub resource_id: String,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ProviderError {
+    #[error("the disk is full or refuses writes: {0}")]
+    StorageFull(String),
+    #[error("the provider cannot be reached: {0}")]
+    Unreachable(String),
+    #[error("the provider refused: {0}")]
+    Refused(String),
+    #[error("the provider failed: {0}")]
+    Failed(String),
+}
+
+impl From<ProviderError> for Error {
+    fn from(error: ProviderError) -> Self {
+        match &error {
+            ProviderError::StorageFull(_) => Self::new(Code::StorageFull, error.to_string())
+                .suggestion("free space under the data directory, then try again; `stead system df` shows what uses it"),
+            ProviderError::Unreachable(_) => Self::new(Code::ServiceUnavailable, error.to_string())
+                .suggestion("`stead provider check` says more; try again when it answers"),
+            ProviderError::Refused(_) | ProviderError::Failed(_) => {
+                Self::new(Code::ProviderFailed, error.to_string()).suggestion("`stead provider check` and `stead doctor` say more")
+            }
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! From what a row says to what is there: the functions that bring a sandbox to its record's state. Each takes only an id, can be repeated,
+//! and does no retries of its own; a notice and a timer call it again.
+
+use std::time::Duration;
+
+use stead_domain::environment::{CleanupStatus, Environment, EnvironmentStatus, ProviderStatus};
+use stead_domain::ids::EnvironmentId;
+use stead_domain::principal::Caller;
+use stead_domain::sandbox::{Sandbox, SandboxStatus};
+use stead_domain::{Code, Error, Result};
+use stead_store::{Unit, environments, sandboxes};
+
+use crate::audit::{Act, record, record_own};
+use crate::environments::unknown;
+use crate::idempotency::{self, Claim, Outcome};
+use crate::provider::NewSandbox;
+use crate::{App, Entered};
+
+const EVERY: Duration = Duration::from_secs(5);
+
+impl App {
+    /// Walks everything that was left between two steps, when something says so and every few seconds anyway.
+    pub(crate) async fn run_reconciler(&self) {
+        loop {
+            if let Err(error) = self.reconcile_unfinished().await {
+                tracing::warn!(%error, cause = error.internal_cause(), "the reconciler could not read what is unfinished");
+            }
+            tokio::select! {
+                () = self.wake_reconciler.notified() => {}
+                go_on = self.pause(EVERY) => if !go_on { return },
+            }
+        }
+    }
+
+    /// One pass over what is unfinished.
+    pub async fn reconcile_unfinished(&self) -> Result<()> {
+        let (host, context) = (self.host, self.context.clone());
+        let unfinished =
+            self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(environments::unfinished(unit, host).await?) })).await?;
+        for id in unfinished {
+            // Busy means that a request is at it.
+            let Some(_guard) = self.locks.try_lock(&id.to_string()) else { continue };
+            if let Err(error) = self.drive_locked(id).await {
+                tracing::warn!(environment = %id, %error, "not reconciled yet");
+            }
+        }
+        let now = context.now();
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    for environment in environments::of_deleted_projects(unit).await? {
+                        crate::environments::begin_destroying(unit, &context, environment, None).await?;
+                    }
+                    idempotency::wipe_sealed(unit, now).await?;
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// Brings one environment to where its row says it should be.
+    pub(crate) async fn drive(&self, id: EnvironmentId) -> Result<Environment> {
+        let _guard = self.locks.lock(&id.to_string()).await;
+        self.drive_locked(id).await
+    }
+
+    /// The same, for who holds the lock on the id.
+    pub(crate) async fn drive_locked(&self, id: EnvironmentId) -> Result<Environment> {
+        let environment = self.load(id).await?;
+        match environment.status {
+            EnvironmentStatus::Provisioning => match self.provision(id, None).await {
+                Err(error) if !error.is_recoverable() => self.fail(id, &error).await,
+                outcome => outcome,
+            },
+            EnvironmentStatus::Destroying => self.remove(id).await,
+            _ => Ok(environment),
+        }
+    }
+
+    async fn load(&self, id: EnvironmentId) -> Result<Environment> {
+        let found = self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(environments::find_any(unit, id).await?) })).await?;
+        found.ok_or_else(|| unknown(id))
+    }
+
+    async fn load_sandbox(&self, environment: &Environment) -> Result<Sandbox> {
+        let id = environment.sandbox_id;
+        let found = self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(sandboxes::find(unit, id).await?) })).await?;
+        found.ok_or_else(|| Error::internal(format!("environment {} has no sandbox row {id}", environment.id)))
+    }
+
+    /// Only its own host touches a local sandbox.
+    fn check_host(&self, sandbox: &Sandbox) -> Result<()> {
+        match sandbox.host_id {
+            Some(host) if host != self.host => Err(Error::new(
+                Code::EnvironmentOnOtherHost,
+                format!("the sandbox is on host `{host}`, and this server runs on `{}`", self.host),
+            )
+            .detail("host", host.to_string())
+            .suggestion("send the request to the server on that host")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the sandbox and marks both ready; with a caller, the reply to its request commits with it.
+    pub(crate) async fn provision(&self, id: EnvironmentId, caller: Option<&Caller>) -> Result<Environment> {
+        let environment = self.load(id).await?;
+        let sandbox = self.load_sandbox(&environment).await?;
+        self.check_host(&sandbox)?;
+        let provider = self.providers.serving(sandbox.provider)?;
+        let resource = match sandbox.status {
+            SandboxStatus::Ready | SandboxStatus::Stopped => None,
+            SandboxStatus::Destroying | SandboxStatus::Destroyed => {
+                return Err(
+                    Error::new(Code::Conflict, "its sandbox has been removed").suggestion("delete the environment and create it again")
+                );
+            }
+            _ => Some(
+                provider.create(&NewSandbox { id: sandbox.id, name: format!("{}-{}", environment.name, environment.id.short()) }).await?,
+            ),
+        };
+        let (context, caller) = (self.context.clone(), caller.cloned());
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    if let Some(resource) = resource {
+                        let mut sandbox = locked_sandbox(unit, sandbox.id).await?;
+                        sandbox.status = SandboxStatus::Ready;
+                        sandbox.resource_id = Some(resource.id);
+                        sandbox.resource_name = Some(resource.name);
+                        sandbox.last_error = None;
+                        sandbox.updated_at = context.now();
+                        sandboxes::save(unit, &sandbox).await?;
+                        let status = ProviderStatus { state: "ready".to_owned(), observed_at: context.now(), message: None };
+                        sandboxes::observe(unit, sandbox.id, &status).await?;
+                    }
+                    let mut environment = environments::lock(unit, id).await?.ok_or_else(|| unknown(id))?;
+                    // A delete may have come in between; then it stays that way and the next pass removes what was made.
+                    if environment.status == EnvironmentStatus::Provisioning {
+                        environment.status = EnvironmentStatus::Ready;
+                        environment.last_error = None;
+                        environment.last_reconciled_at = Some(context.now());
+                        environments::save(unit, &environment).await?;
+                    }
+                    if let Some(caller) = &caller {
+                        idempotency::answer(unit, &context, caller, 201, &environment).await?;
+                    }
+                    Ok(environment)
+                })
+            })
+            .await
+    }
+
+    /// Notes that it could not be made, and why. Reconcile tries again.
+    async fn fail(&self, id: EnvironmentId, error: &Error) -> Result<Environment> {
+        let (context, cause) = (self.context.clone(), error.message().to_owned());
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let mut environment = environments::lock(unit, id).await?.ok_or_else(|| unknown(id))?;
+                    if environment.status.may_become(EnvironmentStatus::Failed) {
+                        environment.status = EnvironmentStatus::Failed;
+                        environment.last_error = Some(cause);
+                        environment.updated_at = context.now();
+                        environments::save(unit, &environment).await?;
+                    }
+                    Ok(environment)
+                })
+            })
+            .await
+    }
+
+    /// Removes the sandbox if it was made for this environment and no other live one uses it; then only the record is left.
+    async fn remove(&self, id: EnvironmentId) -> Result<Environment> {
+        let environment = self.load(id).await?;
+        let mut sandbox = self.load_sandbox(&environment).await?;
+        self.check_host(&sandbox)?;
+        let mut removed = false;
+        if sandbox.destroyed_at.is_none() {
+            let (context, sandbox_id) = (self.context.clone(), sandbox.id);
+            // Claimed under its lock, so that no new environment can join it from here on.
+            sandbox =
+                self.store.write(move |unit| Box::pin(async move { claim_for_removal(unit, &context, sandbox_id, id).await })).await?;
+            if sandbox.status == SandboxStatus::Destroying {
+                let provider = self.providers.serving(sandbox.provider)?;
+                if let Err(error) = provider.destroy(sandbox.id, sandbox.resource_id.as_deref()).await {
+                    return self.note_failed_removal(id, &error.into()).await;
+                }
+                removed = true;
+            }
+        }
+        let context = self.context.clone();
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let now = context.now();
+                    if removed {
+                        sandbox.status = SandboxStatus::Destroyed;
+                        sandbox.destroyed_at = Some(now);
+                        sandbox.updated_at = now;
+                        sandboxes::save(unit, &sandbox).await?;
+                    }
+                    let mut environment = environments::lock(unit, id).await?.ok_or_else(|| unknown(id))?;
+                    if environment.status != EnvironmentStatus::Destroyed {
+                        environment.status = EnvironmentStatus::Destroyed;
+                        environment.destroyed_at = Some(now);
+                        environment.updated_at = now;
+                        environment.cleanup_status = if removed { CleanupStatus::Succeeded } else { CleanupStatus::Skipped };
+                        environments::save(unit, &environment).await?;
+                    }
+                    // Read again for what the sandbox's columns now say.
+                    environments::find_any(unit, id).await?.ok_or_else(|| unknown(id))
+                })
+            })
+            .await
+    }
+
+    async fn note_failed_removal(&self, id: EnvironmentId, error: &Error) -> Result<Environment> {
+        tracing::warn!(environment = %id, %error, "its sandbox could not be removed yet");
+        let (context, cause) = (self.context.clone(), error.message().to_owned());
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let mut environment = environments::lock(unit, id).await?.ok_or_else(|| unknown(id))?;
+                    environment.cleanup_status = CleanupStatus::Failed;
+                    environment.last_error = Some(cause);
+                    environment.updated_at = context.now();
+                    environments::save(unit, &environment).await?;
+                    Ok(environment)
+                })
+            })
+            .await
+    }
+
+    /// Asks the provider how the sandbox is, and adopts, repairs or gives up what it says.
+    pub async fn reconcile_environment(&self, entered: &Entered, id: EnvironmentId) -> Result<Outcome<Environment>> {
+        self.get_environment(entered, id).await?;
+        let (app, entered) = (self.clone(), entered.clone());
+        self.detached(async move { app.reconcile_to_the_end(entered, id).await }).await
+    }
+
+    async fn reconcile_to_the_end(&self, entered: Entered, id: EnvironmentId) -> Result<Outcome<Environment>> {
+        let _guard = self.locks.lock(&id.to_string()).await;
+        let (context, sealer, caller) = (self.context.clone(), self.sealer.clone(), entered.caller.clone());
+        let claim = self
+            .store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let claim = idempotency::claim(unit, &context, &*sealer, &caller).await?;
+                    // A failed or orphaned one starts over; provisioning what is there finds it again.
+                    if !matches!(claim, Claim::Answered(_))
+                        && let Some(mut environment) = environments::lock(unit, id).await?
+                        && environment.status == EnvironmentStatus::Failed
+                    {
+                        environment.status = EnvironmentStatus::Provisioning;
+                        environment.updated_at = context.now();
+                        environments::save(unit, &environment).await?;
+                    }
+                    Ok::<_, Error>(claim)
+                })
+            })
+            .await?;
+        if let Claim::Answered(reply) = claim {
+            return Ok(Outcome::Again(reply));
+        }
+        let environment = self.drive_locked(id).await?;
+        if environment.status.is_live() && environment.status != EnvironmentStatus::Failed {
+            self.observe(&environment).await?;
+        }
+        let (context, caller) = (self.context.clone(), entered.caller.clone());
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let environment = environments::find_any(unit, id).await?.ok_or_else(|| unknown(id))?;
+                    let details = vec![("status", environment.status.as_str().into())];
+                    let act = Act {
+                        project: environment.project_id,
+                        action: "environment.reconcile",
+                        target_type: "environment",
+                        target_id: id.to_string(),
+                        details,
+                    };
+                    record(unit, &context, &caller, act).await?;
+                    idempotency::answer(unit, &context, &caller, 200, &environment).await?;
+                    Ok(Outcome::New(environment))
+                })
+            })
+            .await
+    }
+
+    /// Notes what the provider says of a sandbox, on it and on all environments that use it.
+    pub(crate) async fn observe(&self, environment: &Environment) -> Result<()> {
+        let sandbox = self.load_sandbox(environment).await?;
+        self.check_host(&sandbox)?;
+        let observation = self.providers.serving(sandbox.provider)?.inspect(&sandbox).await?;
+        let context = self.context.clone();
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let now = context.now();
+                    let status = ProviderStatus { state: observation.state, observed_at: now, message: observation.message.clone() };
+                    sandboxes::observe(unit, sandbox.id, &status).await?;
+                    mark_presence(unit, &context, sandbox.id, observation.exists, observation.message.as_deref()).await
+                })
+            })
+            .await
+    }
+}
+
+/// Marks a sandbox and its environments as orphaned when the provider no longer has it, and takes them back when it has.
+pub(crate) async fn mark_presence(
+    unit: &mut Unit,
+    context: &stead_domain::Context,
+    id: stead_domain::ids::SandboxId,
+    exists: bool,
+    message: Option<&str>,
+) -> Result<()> {
+    let now = context.now();
+    let mut sandbox = locked_sandbox(unit, id).await?;
+    let cause = message.unwrap_or("the provider no longer has the sandbox").to_owned();
+    match (exists, sandbox.status) {
+        (false, SandboxStatus::Ready | SandboxStatus::Stopped) => {
+            sandbox.status = SandboxStatus::Orphaned;
+            sandbox.last_error = Some(cause.clone());
+        }
+        (true, SandboxStatus::Orphaned) => {
+            sandbox.status = SandboxStatus::Ready;
+            sandbox.last_error = None;
+        }
+        _ => {}
+    }
+    sandbox.updated_at = now;
+    sandboxes::save(unit, &sandbox).await?;
+    for environment in environments::of_sandbox(unit, id).await? {
+        let Some(mut environment) = environments::lock(unit, environment).await? else { continue };
+        let before = environment.status;
+        if !exists && before.is_live() && before.may_become(EnvironmentStatus::Orphaned) {
+            environment.status = EnvironmentStatus::Orphaned;
+            environment.last_error = Some(cause.clone());
+        } else if exists && before == EnvironmentStatus::Orphaned {
+            environment.status = EnvironmentStatus::Ready;
+            environment.last_error = None;
+        }
+        environment.last_reconciled_at = Some(now);
+        if before != environment.status {
+            environment.updated_at = now;
+            let action = if exists { "environment.adopt" } else { "environment.orphan" };
+            let details = vec![("cause", cause.clone().into())];
+            let target_id = environment.id.to_string();
+            record_own(unit, context, Act { project: environment.project_id, action, target_type: "environment", target_id, details })
+                .await?;
+        }
+        environments::save(unit, &environment).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn locked_sandbox(unit: &mut Unit, id: stead_domain::ids::SandboxId) -> Result<Sandbox> {
+    sandboxes::lock(unit, id).await?.ok_or_else(|| Error::internal(format!("there is no sandbox row {id}")))
+}
+
+/// Marks the sandbox as going if it was made for this environment and nobody else uses it; else leaves it as it is. One that loses the
+/// environment it was made for goes with the last that uses it.
+async fn claim_for_removal(
+    unit: &mut Unit,
+    context: &stead_domain::Context,
+    id: stead_domain::ids::SandboxId,
+    environment: EnvironmentId,
+) -> Result<Sandbox> {
+    let mut sandbox = locked_sandbox(unit, id).await?;
+    if sandbox.made_for.is_some() && sandbox.status != SandboxStatus::Destroyed {
+        let others = environments::of_sandbox(unit, id).await?.into_iter().filter(|other| *other != environment);
+        let heir = live_heir(unit, others).await?;
+        match heir {
+            None => sandbox.status = SandboxStatus::Destroying,
+            // Made for the one that still uses it: it goes when that one goes.
+            Some(heir) => sandbox.made_for = Some(heir),
+        }
+        sandbox.updated_at = context.now();
+        sandboxes::save(unit, &sandbox).await?;
+    }
+    Ok(sandbox)
+}
+
+async fn live_heir(unit: &mut Unit, others: impl Iterator<Item = EnvironmentId>) -> Result<Option<EnvironmentId>> {
+    for other in others {
+        if environments::find_any(unit, other).await?.is_some_and(|other| other.status.is_live()) {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,24 @@
+//! What the operator decided.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub version: &'static str,
+    /// Where this server keeps its files. Nothing in it is ever mounted into a sandbox.
+    pub data_dir: PathBuf,
+    /// Where other servers and people reach this one.
+    pub address: String,
+    /// Whether `sandbox.mode: off` is taken. It turns keyless access off: unsandboxed code of the same user would look like the operator.
+    pub allow_unsandboxed: bool,
+    /// Directories that definitions may mount from.
+    pub allow_host_paths: Vec<PathBuf>,
+    pub retention: Retention,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Retention {
+    pub audit: Duration,
+    pub tombstones: Duration,
+}

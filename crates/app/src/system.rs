@@ -1,0 +1,107 @@
+//! What an operator asks of the server itself: who it is, what it holds, what may go.
+
+use serde::Serialize;
+use stead_domain::ids::{HostId, PrincipalId};
+use stead_domain::principal::{Caller, Credential, PrincipalKind};
+use stead_domain::{Error, Result};
+use stead_store::maintenance::{self, Horizon};
+use stead_store::{principals, projects};
+use utoipa::ToSchema;
+
+use crate::App;
+
+/// Who the caller is.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Identity {
+    pub principal_id: PrincipalId,
+    pub name: String,
+    pub kind: PrincipalKind,
+    pub operator: bool,
+    /// The project that the key is for; absent when it reaches every project of its principal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+}
+
+/// Something that takes up space.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct UsageItem {
+    pub what: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+/// Something that was, or would be, removed.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct PrunedItem {
+    pub what: String,
+    pub count: u64,
+}
+
+impl App {
+    pub fn host(&self) -> HostId {
+        self.host
+    }
+
+    pub fn store_kind(&self) -> &'static str {
+        self.store.dialect().as_str()
+    }
+
+    /// Whether the store answers.
+    pub async fn is_ready(&self) -> Result<()> {
+        self.store.read(|unit| Box::pin(async move { Ok::<_, Error>(unit.fetch("SELECT 1", &[]).await.map(drop)?) })).await
+    }
+
+    pub async fn identity(&self, caller: &Caller) -> Result<Identity> {
+        let caller = caller.clone();
+        self.store
+            .read(move |unit| {
+                Box::pin(async move {
+                    let principal =
+                        principals::find(unit, caller.principal).await?.ok_or_else(|| Error::internal("the caller has no principal"))?;
+                    let project = match caller.credential {
+                        Credential::Key { project: Some(id), .. } => projects::find(unit, id).await?.map(|project| project.handle),
+                        _ => None,
+                    };
+                    Ok(Identity {
+                        principal_id: principal.id,
+                        name: principal.name,
+                        kind: principal.kind,
+                        operator: caller.operator,
+                        project,
+                    })
+                })
+            })
+            .await
+    }
+
+    pub async fn usage(&self) -> Result<Vec<UsageItem>> {
+        let counts = self.store.read(|unit| Box::pin(async move { Ok::<_, Error>(maintenance::counts(unit).await?) })).await?;
+        let mut items: Vec<UsageItem> =
+            counts.into_iter().map(|(what, count)| UsageItem { what: what.to_owned(), count: Some(count), bytes: None }).collect();
+        for provider in self.providers.all() {
+            for (what, bytes) in provider.usage().await? {
+                items.push(UsageItem { what, count: None, bytes: Some(bytes) });
+            }
+        }
+        Ok(items)
+    }
+
+    /// Removes what is older than it has to be kept, or only says what that would be.
+    pub async fn prune(&self, dry_run: bool) -> Result<Vec<PrunedItem>> {
+        let now = self.context.now();
+        let retention = self.settings.retention;
+        let horizon = Horizon { audit: now.minus(retention.audit), tombstones: now.minus(retention.tombstones), now };
+        let counts = self
+            .store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let counts = if dry_run { maintenance::prunable(unit, horizon).await } else { maintenance::prune(unit, horizon).await };
+                    Ok::<_, Error>(counts?)
+                })
+            })
+            .await?;
+        Ok(counts.into_iter().map(|(what, count)| PrunedItem { what: what.to_owned(), count }).collect())
+    }
+}

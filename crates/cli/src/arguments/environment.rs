@@ -1,0 +1,200 @@
+//! `stead env …`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use stead_domain::definition::NetworkAccess;
+use stead_domain::environment::{EnvironmentStatus, Purpose, TemplateId};
+use stead_domain::provider::ProviderName;
+
+use super::lists::ListArguments;
+use super::words::{one_of, pair};
+use crate::completion;
+
+#[derive(Subcommand, Debug)]
+pub enum EnvironmentCommand {
+    /// List environments
+    #[command(visible_alias = "ls")]
+    List(List),
+    /// Show one environment
+    View(Reference),
+    /// Make an environment
+    Create(Create),
+    /// Change an environment
+    Update(Update),
+    /// Delete an environment and the sandbox that was made for it
+    #[command(visible_alias = "rm")]
+    Delete(Delete),
+    /// Show the versions of an environment's definition
+    History(History),
+    /// Make an earlier version of the definition the present one
+    Rollback(Rollback),
+    /// Create or update environments from definition files
+    Apply(Apply),
+    /// Print an environment's definition as a file
+    Export(Export),
+    /// Ask the provider how the sandbox is, and mend the record
+    Reconcile(Reference),
+}
+
+#[derive(Args, Debug)]
+pub struct Reference {
+    /// A name, an id, or a prefix of either that fits only one
+    #[arg(value_name = "ENVIRONMENT", add = completion::environments())]
+    pub environment: String,
+}
+
+#[derive(Args, Debug)]
+pub struct List {
+    /// Only those of this provider
+    #[arg(long, value_name = "PROVIDER", value_parser = one_of!(ProviderName))]
+    pub provider: Option<ProviderName>,
+    /// Only those in this state
+    #[arg(long, value_name = "STATUS", value_parser = one_of!(EnvironmentStatus))]
+    pub status: Option<EnvironmentStatus>,
+    /// Only those for this purpose
+    #[arg(long, value_name = "PURPOSE", value_parser = one_of!(Purpose))]
+    pub purpose: Option<Purpose>,
+    /// Also the records of deleted ones
+    #[arg(long)]
+    pub include_destroyed: bool,
+    #[command(flatten)]
+    pub list: ListArguments,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  stead env create web --repo acme/web --secret OPENAI_API_KEY
+  stead env create review --template coding-default --purpose review --tag team=core
+  stead env create quiet --network disabled
+  stead env create api --network allowlist --allow-host api.github.com
+  stead env create big --spec big.json
+
+Without --spec, a definition file .stead/environments/NAME.json here or above is used when there is one.")]
+pub struct Create {
+    /// The name, unique in the project
+    pub name: String,
+    /// Who makes the sandbox
+    #[arg(long, value_name = "PROVIDER", value_parser = one_of!(ProviderName))]
+    pub provider: Option<ProviderName>,
+    /// The built-in definition that what is left out is taken from
+    #[arg(long, value_name = "TEMPLATE", value_parser = one_of!(TemplateId))]
+    pub template: Option<TemplateId>,
+    /// What it is for
+    #[arg(long, value_name = "PURPOSE", value_parser = one_of!(Purpose))]
+    pub purpose: Option<Purpose>,
+    /// A JSON file with the definition, whole or in part; `-` for stdin
+    #[arg(long, value_name = "FILE")]
+    pub spec: Option<PathBuf>,
+    /// A label
+    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = pair)]
+    pub tags: Vec<(String, String)>,
+    /// A repository that may be used in it; the first is the default
+    #[arg(long = "repo", value_name = "OWNER/NAME")]
+    pub repositories: Vec<String>,
+    /// The name of a secret that must be there
+    #[arg(long = "secret", value_name = "NAME")]
+    pub secrets: Vec<String>,
+    /// The name of a secret that is used when it is there
+    #[arg(long = "optional-secret", value_name = "NAME")]
+    pub optional_secrets: Vec<String>,
+    /// What of the network it reaches
+    #[arg(long, value_name = "ACCESS", value_parser = one_of!(NetworkAccess))]
+    pub network: Option<NetworkAccess>,
+    /// A host that it reaches with `--network allowlist`: host, host:port or *.suffix
+    #[arg(long = "allow-host", value_name = "HOST")]
+    pub allowed_hosts: Vec<String>,
+    /// Accept a posture that the provider does not enforce
+    #[arg(long)]
+    pub allow_unenforced: bool,
+    /// Use a sandbox that is there already
+    #[arg(long, value_name = "SANDBOX")]
+    pub sandbox: Option<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  stead env update web --set sandbox.network_access=disabled
+  stead env update web --set sandbox.resources.memory_mb=4096 --set setup=null
+  stead env update web --name site --tag team=core
+
+A value is JSON where it can be read as JSON, and text otherwise; null takes the template's value again.")]
+pub struct Update {
+    #[command(flatten)]
+    pub reference: Reference,
+    /// Another name
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Another purpose
+    #[arg(long, value_name = "PURPOSE", value_parser = one_of!(Purpose))]
+    pub purpose: Option<Purpose>,
+    /// Labels that replace those it has
+    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = pair)]
+    pub tags: Vec<(String, String)>,
+    /// A JSON merge patch of the definition; `-` for stdin
+    #[arg(long, value_name = "FILE")]
+    pub spec: Option<PathBuf>,
+    /// One field of the definition
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = pair)]
+    pub set: Vec<(String, String)>,
+    /// Accept a posture that the provider does not enforce
+    #[arg(long)]
+    pub allow_unenforced: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Delete {
+    /// Names, ids or prefixes that fit only one
+    #[arg(value_name = "ENVIRONMENT", required = true, add = completion::environments())]
+    pub environments: Vec<String>,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct History {
+    #[command(flatten)]
+    pub reference: Reference,
+    /// What changed between two versions
+    #[arg(long, num_args = 2, value_names = ["A", "B"])]
+    pub diff: Option<Vec<u64>>,
+    #[command(flatten)]
+    pub list: ListArguments,
+}
+
+#[derive(Args, Debug)]
+pub struct Rollback {
+    #[command(flatten)]
+    pub reference: Reference,
+    /// The version to go back to, as `history` shows it
+    pub version: u64,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  stead env apply -f .stead/environments/web.json
+  stead env apply -f .stead/environments
+  stead env apply -f .
+
+Every file is read and checked before the first is applied.")]
+pub struct Apply {
+    /// A definition file, or a directory of them
+    #[arg(short, long = "file", value_name = "FILE|DIR", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Accept a posture that the provider does not enforce
+    #[arg(long)]
+    pub allow_unenforced: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Export {
+    #[command(flatten)]
+    pub reference: Reference,
+    /// Write to a new file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}

@@ -1,0 +1,157 @@
+//! The command line as types; what the commands do stands in `commands`.
+
+pub mod environment;
+pub mod identity;
+pub mod lists;
+pub mod local;
+pub mod project;
+pub mod sandbox;
+pub mod system;
+pub mod words;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::completion;
+use crate::printer::Format;
+use crate::server::ServeOptions;
+
+const EXAMPLES: &str = "\
+Examples:
+  stead init                                  write .stead/environments/local-default.json
+  stead env create web --repo acme/web        make an environment
+  stead env list                              what there is
+  stead doctor                                find out what is wrong";
+
+/// Managed environments for agents and automations: places to work that are kept, shared and guarded
+#[derive(Parser, Debug)]
+#[command(name = "stead", version, after_help = EXAMPLES, arg_required_else_help = true, max_term_width = 120)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: GlobalArguments,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Args, Clone, Debug, Default)]
+pub struct GlobalArguments {
+    /// The server's address, http://…, https://… or unix:/path (STEAD_URL); without one, the local server
+    #[arg(long, global = true, value_name = "URL", help_heading = "Connection")]
+    pub url: Option<String>,
+    /// A file that holds the API key, `-` for stdin (the key itself in STEAD_API_KEY)
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Connection")]
+    pub key_file: Option<PathBuf>,
+    /// The project's handle (STEAD_PROJECT)
+    #[arg(short, long, alias = "house", global = true, value_name = "HANDLE", help_heading = "Connection", add = completion::projects())]
+    pub project: Option<String>,
+    /// A profile that `stead login` wrote; `local` is the local server
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Connection")]
+    pub profile: Option<String>,
+    /// Where the local server keeps everything (STEAD_DATA_DIR)
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Connection")]
+    pub data_dir: Option<PathBuf>,
+    /// Never start the local server (STEAD_NO_START)
+    #[arg(long, global = true, help_heading = "Connection")]
+    pub no_start: bool,
+    /// Print the API's own JSON
+    #[arg(long, global = true, conflicts_with = "quiet", help_heading = "Output")]
+    pub json: bool,
+    /// Print ids and nothing else
+    #[arg(long, global = true, help_heading = "Output")]
+    pub quiet: bool,
+    /// No colour (NO_COLOR)
+    #[arg(long, global = true, help_heading = "Output")]
+    pub no_color: bool,
+}
+
+impl GlobalArguments {
+    pub fn format(&self) -> Format {
+        match (self.json, self.quiet) {
+            (true, _) => Format::Json,
+            (_, true) => Format::Quiet,
+            _ => Format::Human,
+        }
+    }
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Run the server
+    Serve(Box<ServeOptions>),
+    /// Write the definition `local-default` into this directory
+    Init,
+    /// Start the local server if it does not run, and say where it is
+    Up,
+    /// Stop the local server; commands in environments go on
+    Down(local::Down),
+    /// Say whether the server runs, and where
+    Status,
+    /// Remember a server and a key for it
+    Login(local::Login),
+    /// Forget a profile and its key
+    Logout,
+    /// Environments: places to work
+    #[command(subcommand, visible_alias = "environment")]
+    Env(environment::EnvironmentCommand),
+    /// Projects and who belongs to them
+    #[command(subcommand, visible_alias = "house")]
+    Project(project::ProjectCommand),
+    /// API keys
+    #[command(subcommand)]
+    Key(identity::KeyCommand),
+    /// Sandboxes: what stands behind environments
+    #[command(subcommand)]
+    Sandbox(sandbox::SandboxCommand),
+    /// Providers: who makes sandboxes
+    #[command(subcommand)]
+    Provider(sandbox::ProviderCommand),
+    /// Who changed what
+    Audit(system::Audit),
+    /// Look for what is wrong here, and mend what can be mended
+    Doctor(system::Doctor),
+    /// The server's own affairs
+    #[command(subcommand)]
+    System(system::SystemCommand),
+    /// Remove records that the server has kept for long enough
+    Prune(system::Prune),
+    /// The settings that commands use
+    #[command(subcommand)]
+    Config(local::ConfigCommand),
+    /// Print the completion script of a shell
+    Completion(local::Completion),
+    /// Send a request to the API as it is
+    Http(system::Http),
+    /// Write the server's state into one file
+    Backup(local::Backup),
+    /// Bring back what `stead backup` wrote
+    Restore(local::Restore),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn global_flags_are_taken_on_either_side() {
+        for line in [
+            &["stead", "--data-dir", "/d", "--house", "acme", "env", "ls"][..],
+            &["stead", "env", "list", "--data-dir", "/d", "-p", "acme"],
+        ] {
+            let cli = Cli::try_parse_from(line).unwrap();
+            assert_eq!(cli.global.data_dir.as_deref(), Some("/d".as_ref()));
+            assert_eq!(cli.global.project.as_deref(), Some("acme"));
+        }
+        for line in [&["stead", "--data-dir", "/d", "serve"], &["stead", "serve", "--data-dir", "/d"]] {
+            let Command::Serve(options) = Cli::try_parse_from(line).unwrap().command else { panic!() };
+            assert_eq!(options.data_dir.as_deref(), Some("/d".as_ref()), "{line:?}");
+        }
+    }
+}

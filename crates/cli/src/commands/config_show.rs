@@ -1,0 +1,36 @@
+use serde_json::{Map, Value, json};
+
+use crate::failure::Result;
+use crate::invocation::Invocation;
+use crate::settings::{ConfigFile, Source, Target};
+
+pub fn run(invocation: &Invocation<'_>) -> Result<()> {
+    let settings = invocation.settings()?;
+    let mut rows: Vec<(&str, String, String)> = Vec::new();
+    let mut add = |name: &'static str, value: String, source: &Source| rows.push((name, value, source.to_string()));
+    match &settings.target {
+        Target::Local { data_dir, socket } => {
+            add("server", "local".to_owned(), &data_dir.source);
+            add("data-dir", data_dir.value.display().to_string(), &data_dir.source);
+            add("socket", socket.value.display().to_string(), &socket.source);
+        }
+        Target::Remote { endpoint } => add("url", endpoint.value.to_string(), &endpoint.source),
+    }
+    if let Some(profile) = &settings.profile {
+        add("profile", profile.value.clone(), &profile.source);
+    }
+    if let Some(key) = &settings.key {
+        add("key", format!("{}…", key.value.prefix()), &key.source);
+    }
+    add("project", settings.project.value.clone(), &settings.project.source);
+    if let Ok(path) = ConfigFile::path(&invocation.surroundings) {
+        add("configuration", path.display().to_string(), &Source::Default);
+    }
+    if invocation.printer.is_json() {
+        let fields: Map<String, Value> =
+            rows.into_iter().map(|(name, value, source)| (name.replace('-', "_"), json!({ "value": value, "source": source }))).collect();
+        return invocation.printer.json(&fields);
+    }
+    let rows: Vec<Vec<String>> = rows.into_iter().map(|(name, value, source)| vec![name.to_owned(), value, source]).collect();
+    invocation.printer.table(&["setting", "value", "from"], &rows)
+}

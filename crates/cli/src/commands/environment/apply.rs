@@ -1,0 +1,85 @@
+use serde::Serialize;
+use serde_json::{Value, json};
+use stead_client::{Client, EnvironmentFilter, ListOptions};
+use stead_domain::environment::Environment;
+use stead_domain::{Code, Error};
+
+use super::spec;
+use crate::arguments::environment::Apply;
+use crate::definitions::{self, Found};
+use crate::failure::Result;
+use crate::invocation::Invocation;
+
+#[derive(Serialize)]
+struct Outcome {
+    path: String,
+    outcome: &'static str,
+    environment: Environment,
+}
+
+pub async fn run(invocation: &Invocation<'_>, arguments: &Apply) -> Result<()> {
+    let files = load(arguments)?;
+    let client = invocation.client().await?;
+    let mut outcomes = Vec::new();
+    for found in files {
+        let path = found.path.display().to_string();
+        let (outcome, environment) = apply(&client, &found, arguments.allow_unenforced).await?;
+        if !invocation.printer.is_json() {
+            let id = environment.id.to_string();
+            invocation.printer.record(&environment, &id, |printer| printer.line(&format!("{outcome:9}  {}  {path}", environment.name)))?;
+        }
+        outcomes.push(Outcome { path, outcome, environment });
+    }
+    if invocation.printer.is_json() { invocation.printer.json(&json!({ "items": outcomes })) } else { Ok(()) }
+}
+
+/// Reads and checks every file before the first is applied.
+fn load(arguments: &Apply) -> Result<Vec<Found>> {
+    let mut files: Vec<Found> = Vec::new();
+    for path in &arguments.files {
+        for found in definitions::load(path)? {
+            if let Some(earlier) = files.iter().find(|earlier| earlier.definition.id == found.definition.id) {
+                let (first, second) = (earlier.path.display(), found.path.display());
+                let message = format!("`{}` is defined twice, in {first} and in {second}", found.definition.id);
+                return Err(Error::new(Code::InvalidDefinition, message).detail("field", "id").suggestion("leave one of them out").into());
+            }
+            files.push(found);
+        }
+    }
+    Ok(files)
+}
+
+async fn apply(client: &Client, found: &Found, allow_unenforced: bool) -> Result<(&'static str, Environment)> {
+    let id = &found.definition.id;
+    let wanted = spec::without_record_fields(&found.definition.spec);
+    let filter = EnvironmentFilter { name: Some(id.clone()), ..EnvironmentFilter::default() };
+    let page = client.list_environments(&filter, &ListOptions::default()).await?;
+    // A name may stand twice, once for the project and once for each owner; a file speaks of the project's.
+    let present = page.items.into_iter().find(|environment| environment.scope.is_none());
+    let Some(present) = present else {
+        let mut body = json!({ "name": id, "spec": wanted });
+        if allow_unenforced {
+            body["allow_unenforced"] = Value::Bool(true);
+        }
+        return Ok(("created", client.create_environment(&body).await?));
+    };
+    // The patch is made against one version and is taken only while that is the present one.
+    let before = client.get_environment(present.id).await?;
+    let mut body = json!({ "spec": patch(&before.value, wanted) });
+    if allow_unenforced {
+        body["allow_unenforced"] = Value::Bool(true);
+    }
+    let after = client.update_environment(present.id, &body, before.etag.as_deref()).await?;
+    let outcome = if after.fingerprint == before.value.fingerprint { "unchanged" } else { "updated" };
+    Ok((outcome, after))
+}
+
+/// What turns the present definition into the file's. The provider stays unless the file names another, which the server then refuses by
+/// name; a name for people that the file leaves out stays too.
+fn patch(present: &Environment, wanted: Value) -> Value {
+    let mut patch = spec::replacement(&spec::without_record_fields(&present.spec), &wanted);
+    if let Value::Object(fields) = &mut patch {
+        fields.retain(|name, value| !(value.is_null() && matches!(name.as_str(), "name" | "kind" | "provider")));
+    }
+    patch
+}

@@ -1,0 +1,36 @@
+use stead_client::EnvironmentFilter;
+use stead_domain::environment::Environment;
+
+use crate::arguments::environment::List;
+use crate::commands::paging;
+use crate::failure::Result;
+use crate::invocation::Invocation;
+use crate::printer::human;
+
+pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
+    let client = invocation.client().await?;
+    let filter = EnvironmentFilter {
+        provider: arguments.provider,
+        status: arguments.status,
+        purpose: arguments.purpose,
+        include_destroyed: arguments.include_destroyed,
+        ..EnvironmentFilter::default()
+    };
+    let page = paging::collect(&arguments.list, async |options| client.list_environments(&filter, &options).await).await?;
+    let ids: Vec<String> = page.items.iter().map(|environment| environment.id.to_string()).collect();
+    let row = |environment: &Environment| {
+        vec![
+            environment.name.clone(),
+            environment.status.to_string(),
+            environment.provider.to_string(),
+            environment.purpose.map(|purpose| purpose.to_string()).unwrap_or_default(),
+            human::age(invocation.now(), environment.created_at),
+            environment.id.to_string(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = page.items.iter().map(row).collect();
+    let empty = format!("no environments in project {} yet; make one: stead env create NAME", client.project());
+    invocation.printer.list(&page, &ids, &["name", "status", "provider", "purpose", "age", "id"], &rows, &empty)?;
+    paging::more(invocation.printer, &page);
+    Ok(())
+}

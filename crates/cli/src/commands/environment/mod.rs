@@ -1,0 +1,32 @@
+//! `stead env …`.
+
+mod apply;
+mod create;
+mod delete;
+mod export;
+mod history;
+mod list;
+mod reconcile;
+mod rollback;
+mod spec;
+mod update;
+mod view;
+
+use crate::arguments::environment::EnvironmentCommand;
+use crate::failure::Result;
+use crate::invocation::Invocation;
+
+pub async fn run(invocation: &Invocation<'_>, command: EnvironmentCommand) -> Result<()> {
+    match command {
+        EnvironmentCommand::List(arguments) => list::run(invocation, &arguments).await,
+        EnvironmentCommand::View(arguments) => view::run(invocation, &arguments).await,
+        EnvironmentCommand::Create(arguments) => create::run(invocation, &arguments).await,
+        EnvironmentCommand::Update(arguments) => update::run(invocation, &arguments).await,
+        EnvironmentCommand::Delete(arguments) => delete::run(invocation, &arguments).await,
+        EnvironmentCommand::History(arguments) => history::run(invocation, &arguments).await,
+        EnvironmentCommand::Rollback(arguments) => rollback::run(invocation, &arguments).await,
+        EnvironmentCommand::Apply(arguments) => apply::run(invocation, &arguments).await,
+        EnvironmentCommand::Export(arguments) => export::run(invocation, &arguments).await,
+        EnvironmentCommand::Reconcile(arguments) => reconcile::run(invocation, &arguments).await,
+    }
+}

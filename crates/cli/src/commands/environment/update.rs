@@ -1,0 +1,56 @@
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{spec, view};
+use crate::arguments::environment::Update;
+use crate::failure::{Failure, Result};
+use crate::invocation::Invocation;
+use crate::references;
+
+pub async fn run(invocation: &Invocation<'_>, arguments: &Update) -> Result<()> {
+    let body = body(arguments)?;
+    let client = invocation.client().await?;
+    let found = references::environment(&client, &arguments.reference.environment).await?;
+    let before = client.get_environment(found.id).await?;
+    let environment = client.update_environment(found.id, &Value::Object(body), before.etag.as_deref()).await?;
+    invocation.printer.record(&environment, &environment.id.to_string(), |printer| {
+        let versions = (before.value.spec_version, environment.spec_version);
+        match versions {
+            (old, new) if old == new => printer.note(&format!("updated environment {}", environment.name)),
+            (old, new) => printer.note(&format!("updated environment {}: definition version {old} is now {new}", environment.name)),
+        }
+        view::show(printer, &environment)
+    })
+}
+
+fn body(arguments: &Update) -> Result<Map<String, Value>> {
+    let mut body = Map::new();
+    if let Some(name) = &arguments.name {
+        body.insert("name".to_owned(), json!(name));
+    }
+    if let Some(purpose) = arguments.purpose {
+        body.insert("purpose".to_owned(), json!(purpose));
+    }
+    if !arguments.tags.is_empty() {
+        let tags: BTreeMap<_, _> = arguments.tags.iter().cloned().collect();
+        body.insert("tags".to_owned(), json!(tags));
+    }
+    let mut patch = match &arguments.spec {
+        Some(path) => spec::read_json(path)?,
+        None => json!({}),
+    };
+    for (path, value) in &arguments.set {
+        spec::set(&mut patch, path, value)?;
+    }
+    if arguments.spec.is_some() || !arguments.set.is_empty() {
+        body.insert("spec".to_owned(), patch);
+    }
+    if arguments.allow_unenforced {
+        body.insert("allow_unenforced".to_owned(), Value::Bool(true));
+    }
+    if body.is_empty() {
+        return Err(Failure::usage("nothing to change was named; see `stead env update --help`"));
+    }
+    Ok(body)
+}

@@ -1,0 +1,47 @@
+use stead_client::{Client, Endpoint};
+use stead_domain::{Code, Error, api_key, names};
+
+use crate::arguments::local::Login;
+use crate::failure::Result;
+use crate::invocation::Invocation;
+use crate::settings::{ConfigFile, Credentials, LOCAL_PROFILE, read_key_file};
+
+const DEFAULT_PROFILE: &str = "default";
+
+pub async fn run(invocation: &Invocation<'_>, arguments: &Login) -> Result<()> {
+    let name = invocation.global.profile.as_deref().unwrap_or(DEFAULT_PROFILE);
+    check_profile_name(name)?;
+    let endpoint = Endpoint::parse(&arguments.address)?;
+    let Some(file) = &invocation.global.key_file else {
+        return Err(Error::new(Code::Usage, "a key is needed to log in")
+            .suggestion("save it to a file and say --key-file FILE, or pipe it in and say --key-file -")
+            .into());
+    };
+    let key = read_key_file(file)?;
+    if !endpoint.is_secure() && !endpoint.is_local() {
+        invocation.printer.warn("the key travels unencrypted over plain http");
+    }
+    let claimed = invocation.global.project.clone().or_else(|| api_key::split(key.reveal()).1.map(str::to_owned));
+    let client = Client::new(endpoint.clone(), Some(key.clone()), claimed.as_deref().unwrap_or("default"), invocation.context.clone());
+    let identity = client.identity().await?;
+    let project = claimed.or_else(|| identity.project.clone());
+    // The key first: a profile without one would ask the server as nobody.
+    Credentials::set(&invocation.surroundings, name, &key)?;
+    ConfigFile::write_profile(&invocation.surroundings, name, &endpoint.to_string(), project.as_deref())?;
+    invocation.printer.record(&identity, &identity.principal_id.to_string(), |printer| {
+        printer.note(&format!("logged in to {endpoint} as {} ({})", identity.name, identity.principal_id));
+        printer.note(&format!("profile {name} is used from now on, project {}", project.as_deref().unwrap_or("default")));
+        printer.hint("back to the local server: stead --profile local …, or `stead logout`");
+        Ok(())
+    })
+}
+
+fn check_profile_name(name: &str) -> Result<()> {
+    if name == LOCAL_PROFILE {
+        return Err(Error::new(Code::Usage, "`local` is the local server and needs no login")
+            .suggestion("choose another --profile")
+            .into());
+    }
+    names::check_definition_id(name).map_err(|_| Error::new(Code::Usage, format!("`{name}` cannot be a profile's name")))?;
+    Ok(())
+}

@@ -1,0 +1,18 @@
+use serde_json::json;
+
+use super::store;
+use crate::arguments::local::Restore;
+use crate::failure::Result;
+use crate::invocation::Invocation;
+use crate::server;
+
+pub fn run(invocation: &Invocation<'_>, arguments: &Restore) -> Result<()> {
+    let path = invocation.surroundings.absolute(&arguments.file);
+    server::restore(store::options(invocation, &arguments.store)?, &path, arguments.replace)?;
+    let shown = path.display().to_string();
+    invocation.printer.record(&json!({ "path": shown }), &shown, |printer| {
+        printer.note(&format!("restored {shown}"));
+        printer.hint("stead up");
+        Ok(())
+    })
+}

@@ -1,0 +1,45 @@
+use serde_json::Value;
+use stead_client::System;
+
+use crate::connection;
+use crate::failure::Result;
+use crate::invocation::Invocation;
+use crate::printer::{Printer, human};
+
+pub async fn run(invocation: &Invocation<'_>) -> Result<()> {
+    let settings = invocation.settings()?;
+    let Some(client) = connection::try_open(&settings, &invocation.context).await? else {
+        let endpoint = settings.endpoint().to_string();
+        return Err(connection::not_running(endpoint.trim_start_matches("unix:").as_ref()).into());
+    };
+    let system = client.system().await?;
+    let uptime = human::duration(invocation.now().since(system.started_at));
+    invocation.printer.record(&system, &system.address, |printer| show(printer, &system, &client.endpoint().to_string(), uptime))
+}
+
+fn show(printer: &Printer, system: &System, endpoint: &str, uptime: String) -> Result<()> {
+    let running = (!system.running.is_empty()).then(|| human::plural(system.running.len(), "command", "commands"));
+    printer.fields(&[
+        ("address", Some(system.address.clone())),
+        ("reached at", Some(endpoint.to_owned())),
+        ("version", Some(system.version.clone())),
+        ("store", Some(system.store.clone())),
+        ("data", Some(system.data_dir.clone())),
+        ("uptime", Some(uptime)),
+        ("running", running),
+    ])?;
+    running_commands(printer, &system.running);
+    if system.version != env!("CARGO_PKG_VERSION") {
+        printer
+            .warn(&format!("this command is version {}; restart the server with `stead down` and `stead up`", env!("CARGO_PKG_VERSION")));
+    }
+    Ok(())
+}
+
+/// What runs in environments, one line each.
+pub fn running_commands(printer: &Printer, running: &[Value]) {
+    for entry in running {
+        let text = entry.as_str().map_or_else(|| entry.to_string(), str::to_owned);
+        printer.note(&format!("  {text}"));
+    }
+}

@@ -1,0 +1,160 @@
+//! The user's configuration and, in a file of its own, the keys.
+//!
+//! Edits go through a table rather than a struct, so that what a newer version wrote stays in the file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use stead_client::Key;
+use stead_domain::{Code, Error};
+use toml::{Table, Value};
+
+use super::Surroundings;
+use crate::atomic_file;
+use crate::failure::{Failure, Result, file_error};
+
+/// The profile that always exists: the server on this machine.
+pub const LOCAL_PROFILE: &str = "local";
+
+/// `config.toml`.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct ConfigFile {
+    /// The profile in use.
+    pub profile: Option<String>,
+    #[serde(default)]
+    pub local: LocalSection,
+    #[serde(default)]
+    pub profiles: BTreeMap<String, Profile>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct LocalSection {
+    pub project: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Profile {
+    pub url: Option<String>,
+    pub project: Option<String>,
+}
+
+impl ConfigFile {
+    pub fn path(surroundings: &Surroundings) -> Result<PathBuf> {
+        Ok(surroundings.configuration_directory()?.join("config.toml"))
+    }
+
+    pub fn read(surroundings: &Surroundings) -> Result<Self> {
+        // Without a home there is no such file, which is no reason to fail.
+        match Self::path(surroundings) {
+            Ok(path) => read(&path),
+            Err(_) => Ok(Self::default()),
+        }
+    }
+
+    /// Remembers a project, for a profile or for the local server.
+    pub fn select_project(surroundings: &Surroundings, profile: Option<&str>, handle: &str) -> Result<()> {
+        let set = |section: &mut Table| {
+            section.insert("project".to_owned(), handle.into());
+        };
+        edit(&Self::path(surroundings)?, |table| match profile {
+            Some(name) => within(table, "profiles", |profiles| within(profiles, name, set)),
+            None => within(table, "local", set),
+        })
+    }
+
+    /// Writes a profile and makes it the one in use.
+    pub fn write_profile(surroundings: &Surroundings, name: &str, url: &str, project: Option<&str>) -> Result<()> {
+        edit(&Self::path(surroundings)?, |table| {
+            table.insert("profile".to_owned(), name.into());
+            let set = |profile: &mut Table| {
+                profile.insert("url".to_owned(), url.into());
+                match project {
+                    Some(handle) => profile.insert("project".to_owned(), handle.into()),
+                    None => profile.remove("project"),
+                };
+            };
+            within(table, "profiles", |profiles| within(profiles, name, set));
+        })
+    }
+
+    pub fn remove_profile(surroundings: &Surroundings, name: &str) -> Result<()> {
+        edit(&Self::path(surroundings)?, |table| {
+            within(table, "profiles", |profiles| {
+                profiles.remove(name);
+            });
+            if table.get("profile").and_then(Value::as_str) == Some(name) {
+                table.remove("profile");
+            }
+        })
+    }
+}
+
+/// `credentials.toml`: the keys of the profiles, readable by their user alone.
+#[derive(Default, Deserialize)]
+pub struct Credentials {
+    #[serde(default)]
+    keys: BTreeMap<String, String>,
+}
+
+impl Credentials {
+    pub fn path(surroundings: &Surroundings) -> Result<PathBuf> {
+        Ok(surroundings.configuration_directory()?.join("credentials.toml"))
+    }
+
+    pub fn key(surroundings: &Surroundings, profile: &str) -> Result<Option<Key>> {
+        let credentials: Self = read(&Self::path(surroundings)?)?;
+        Ok(credentials.keys.get(profile).map(Key::new))
+    }
+
+    pub fn set(surroundings: &Surroundings, profile: &str, key: &Key) -> Result<()> {
+        edit(&Self::path(surroundings)?, |table| {
+            within(table, "keys", |keys| {
+                keys.insert(profile.to_owned(), key.reveal().into());
+            });
+        })
+    }
+
+    pub fn remove(surroundings: &Surroundings, profile: &str) -> Result<()> {
+        edit(&Self::path(surroundings)?, |table| {
+            within(table, "keys", |keys| {
+                keys.remove(profile);
+            });
+        })
+    }
+}
+
+/// Reads a file; one that is not there is the default.
+pub(super) fn read<T: DeserializeOwned + Default>(path: &Path) -> Result<T> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => toml::from_str(&text).map_err(|error| malformed(path, &error)),
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => Ok(T::default()),
+        Err(error) => Err(file_error("read", path, &error)),
+    }
+}
+
+/// The parser's own text quotes the line, which in one of these files is a key: only what and where are told.
+fn malformed(path: &Path, error: &toml::de::Error) -> Failure {
+    Error::new(Code::LocalFile, format!("{}: {}", path.display(), error.message()))
+        .detail("path", path.display().to_string())
+        .suggestion("mend the file, or move it away")
+        .into()
+}
+
+fn edit(path: &Path, change: impl FnOnce(&mut Table)) -> Result<()> {
+    let mut table: Table = read(path)?;
+    change(&mut table);
+    let text = toml::to_string(&table).map_err(|error| Error::new(Code::LocalFile, format!("{}: {error}", path.display())))?;
+    atomic_file::replace(path, text.as_bytes(), 0o600)
+}
+
+/// Changes the table below a name, which is made where it is missing or something else.
+fn within(table: &mut Table, name: &str, change: impl FnOnce(&mut Table)) {
+    let mut inner = match table.remove(name) {
+        Some(Value::Table(inner)) => inner,
+        _ => Table::new(),
+    };
+    change(&mut inner);
+    table.insert(name.to_owned(), Value::Table(inner));
+}

@@ -1,0 +1,100 @@
+//! Which server, which key, which project: a flag comes before the environment, that before the directory's file, that before a profile.
+
+mod files;
+mod resolve;
+mod surroundings;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use stead_client::{Endpoint, Key};
+
+pub use files::{ConfigFile, Credentials, LOCAL_PROFILE};
+pub use resolve::read_key_file;
+pub use surroundings::Surroundings;
+
+use crate::arguments::GlobalArguments;
+use crate::failure::Result;
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    Flag(&'static str),
+    Variable(&'static str),
+    /// A `.stead/config.toml` here or above.
+    Directory(PathBuf),
+    Profile(String),
+    /// The section `[local]` of the user's configuration.
+    Local,
+    /// The key names the project that it is for.
+    Key,
+    Default,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(name) => formatter.write_str(name),
+            Self::Variable(name) => formatter.write_str(name),
+            Self::Directory(path) => write!(formatter, "{}", path.display()),
+            Self::Profile(name) => write!(formatter, "profile {name}"),
+            Self::Local => formatter.write_str("[local] of the configuration"),
+            Self::Key => formatter.write_str("the key"),
+            Self::Default => formatter.write_str("default"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting<T> {
+    pub value: T,
+    pub source: Source,
+}
+
+impl<T> Setting<T> {
+    fn new(value: T, source: Source) -> Self {
+        Self { value, source }
+    }
+}
+
+/// The server that commands talk to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The one on this machine, which is started when it is not there.
+    Local {
+        data_dir: Setting<PathBuf>,
+        socket: Setting<PathBuf>,
+    },
+    Remote {
+        endpoint: Setting<Endpoint>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub target: Target,
+    pub key: Option<Setting<Key>>,
+    pub project: Setting<String>,
+    /// The profile that the target came from.
+    pub profile: Option<Setting<String>>,
+    pub no_start: bool,
+    /// What was found and deliberately not used.
+    pub warnings: Vec<String>,
+}
+
+impl Settings {
+    pub fn resolve(global: &GlobalArguments, surroundings: &Surroundings) -> Result<Self> {
+        resolve::resolve(global, surroundings)
+    }
+
+    pub fn endpoint(&self) -> Endpoint {
+        match &self.target {
+            Target::Local { socket, .. } => Endpoint::Unix { path: socket.value.clone() },
+            Target::Remote { endpoint } => endpoint.value.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;

@@ -1,0 +1,179 @@
+//! Sending requests: one connection kept open, repetition where it is safe, and replies as types.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method};
+use http_body_util::Full;
+use serde::de::DeserializeOwned;
+use stead_domain::Context;
+use stead_domain::error::ErrorBody;
+use tokio::sync::Mutex;
+
+use crate::connection::{Connection, Interruption, within};
+use crate::request::escape;
+use crate::{ClientError, Endpoint, Key, Request, Response, Result};
+
+const REPLY_LIMIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: u64 = 5;
+const MOST_WAITS: u32 = 3;
+
+pub struct Client {
+    endpoint: Endpoint,
+    key: Option<Key>,
+    project: String,
+    context: Context,
+    /// The one connection, between requests.
+    connection: Mutex<Option<Connection>>,
+}
+
+impl Client {
+    pub fn new(endpoint: Endpoint, key: Option<Key>, project: impl Into<String>, context: Context) -> Self {
+        Self { endpoint, key, project: project.into(), context, connection: Mutex::new(None) }
+    }
+
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    pub fn project(&self) -> &str {
+        &self.project
+    }
+
+    /// The path of the client's project with `rest` below it.
+    pub fn project_path(&self, rest: &str) -> String {
+        format!("/v1/projects/{}{rest}", escape(&self.project))
+    }
+
+    /// Opens the connection without asking anything.
+    pub async fn connect(&self) -> Result<()> {
+        let mut slot = self.connection.lock().await;
+        if slot.is_none() {
+            *slot = Some(Connection::open(&self.endpoint).await?);
+        }
+        Ok(())
+    }
+
+    /// Sends a request and answers with whatever came back, errors of the server included.
+    ///
+    /// A lost connection is tried once more where a repetition has the same outcome: POST carries an `Idempotency-Key`, and a PATCH is
+    /// only repeated when it was never sent.
+    pub async fn send(&self, mut request: Request) -> Result<Response> {
+        if request.method == Method::POST && !request.has_header("idempotency-key") {
+            let random: [u8; 16] = self.context.random();
+            let key: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+            request = request.header("idempotency-key", &key)?;
+        }
+        let (mut repeated, mut waits) = (false, 0);
+        loop {
+            let interruption = match within(REPLY_LIMIT, self.attempt(&request)).await {
+                None => return Err(ClientError::Timeout { address: self.endpoint.to_string(), seconds: REPLY_LIMIT.as_secs() }),
+                Some(Err(failure)) => return Err(failure),
+                Some(Ok(Ok(response))) => match wait_before_repeating(&response) {
+                    Some(wait) if request.patient && waits < MOST_WAITS => {
+                        waits += 1;
+                        tokio::time::sleep(wait).await;
+                        continue;
+                    }
+                    _ => return Ok(response),
+                },
+                Some(Ok(Err(interruption))) => interruption,
+            };
+            let (cause, may_repeat) = match interruption {
+                Interruption::Unsent(cause) => (cause, true),
+                Interruption::Lost(cause) => (cause, request.method != Method::PATCH),
+            };
+            if repeated || !may_repeat {
+                return Err(ClientError::Lost { address: self.endpoint.to_string(), cause });
+            }
+            repeated = true;
+        }
+    }
+
+    /// Like [`Self::send`], but an error of the server is an error here.
+    pub async fn request(&self, request: Request) -> Result<Response> {
+        let response = self.send(request).await?;
+        if response.is_success() {
+            return Ok(response);
+        }
+        match serde_json::from_slice::<ErrorBody>(&response.body) {
+            Ok(body) => Err(ClientError::Reply { status: response.status, body: Box::new(body) }),
+            Err(_) => Err(self.not_json(&response)),
+        }
+    }
+
+    pub async fn json<T: DeserializeOwned>(&self, request: Request) -> Result<T> {
+        let response = self.request(request).await?;
+        self.parse(&response)
+    }
+
+    pub(crate) fn parse<T: DeserializeOwned>(&self, response: &Response) -> Result<T> {
+        serde_json::from_slice(&response.body).map_err(|error| match error.classify() {
+            serde_json::error::Category::Data => ClientError::Shape { address: self.endpoint.to_string(), cause: error.to_string() },
+            _ => self.not_json(response),
+        })
+    }
+
+    async fn attempt(&self, request: &Request) -> Result<Result<Response, Interruption>> {
+        let mut slot = self.connection.lock().await;
+        // Taken out while it is in use: a request that is given up leaves no half-read connection behind.
+        let kept = match slot.take() {
+            Some(mut kept) => kept.is_ready().await.then_some(kept),
+            None => None,
+        };
+        let mut connection = match kept {
+            Some(kept) => kept,
+            None => Connection::open(&self.endpoint).await?,
+        };
+        let outcome = connection.send(self.write(request)?).await;
+        if outcome.is_ok() {
+            *slot = Some(connection);
+        }
+        Ok(outcome)
+    }
+
+    fn write(&self, request: &Request) -> Result<http::Request<Full<Bytes>>> {
+        let failed = |cause: String| ClientError::Request { cause };
+        let mut message = http::Request::builder()
+            .method(request.method.clone())
+            .uri(format!("{}{}", self.endpoint.base(), request.target))
+            .body(Full::new(request.body.clone().unwrap_or_default()))
+            .map_err(|error| failed(format!("`{}`: {error}", request.target)))?;
+        let headers = message.headers_mut();
+        headers.extend(request.headers.clone());
+        let host = HeaderValue::from_str(&self.endpoint.authority()).map_err(|error| failed(error.to_string()))?;
+        headers.insert("host", host);
+        headers.entry("user-agent").or_insert(HeaderValue::from_static(concat!("stead/", env!("CARGO_PKG_VERSION"))));
+        headers.entry("accept").or_insert(HeaderValue::from_static("application/json"));
+        if let (Some(key), false) = (&self.key, headers.contains_key("authorization")) {
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.reveal()))
+                .map_err(|_| failed("the key holds characters that no key has".to_owned()))?;
+            value.set_sensitive(true);
+            headers.insert("authorization", value);
+        }
+        Ok(message)
+    }
+
+    fn not_json(&self, response: &Response) -> ClientError {
+        let text = String::from_utf8_lossy(&response.body);
+        let mut beginning: String = text.trim().chars().take(120).collect();
+        if beginning.is_empty() {
+            beginning.push_str("an empty body");
+        }
+        let kind = response.header("content-type").unwrap_or("no content type").to_owned();
+        ClientError::NotJson { address: self.endpoint.to_string(), status: response.status, kind, beginning }
+    }
+}
+
+/// How long a busy server asks us to wait, where that is short enough to do it here.
+fn wait_before_repeating(response: &Response) -> Option<Duration> {
+    if !matches!(response.status, 429 | 503) {
+        return None;
+    }
+    let seconds: u64 = response.header("retry-after")?.trim().parse().ok()?;
+    (seconds <= LONGEST_WAIT).then(|| Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

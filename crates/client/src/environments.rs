@@ -1,0 +1,102 @@
+//! Environments of the client's project.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stead_domain::environment::{Change, DefinitionVersion, Environment, EnvironmentMode, EnvironmentStatus, Lifetime, Purpose};
+use stead_domain::ids::EnvironmentId;
+use stead_domain::page::Page;
+use stead_domain::provider::ProviderName;
+
+use crate::{Client, ListOptions, Request, Result};
+
+#[derive(Clone, Debug, Default)]
+pub struct EnvironmentFilter {
+    /// Exactly this name, whatever its case.
+    pub name: Option<String>,
+    /// An id or a name that begins with this.
+    pub reference: Option<String>,
+    pub provider: Option<ProviderName>,
+    pub status: Option<EnvironmentStatus>,
+    pub lifetime: Option<Lifetime>,
+    pub environment_mode: Option<EnvironmentMode>,
+    pub purpose: Option<Purpose>,
+    pub owned_by: Option<String>,
+    pub include_destroyed: bool,
+}
+
+/// A record and the version of it that was read, to edit exactly that one.
+#[derive(Clone, Debug)]
+pub struct Tagged<T> {
+    pub value: T,
+    pub etag: Option<String>,
+}
+
+/// What differs between two versions of a definition.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VersionDifference {
+    pub from: u64,
+    pub to: u64,
+    pub changes: Vec<Change>,
+}
+
+impl Client {
+    pub async fn list_environments(&self, filter: &EnvironmentFilter, options: &ListOptions) -> Result<Page<Environment>> {
+        let request = Request::get(self.project_path("/environments"))
+            .query("name", filter.name.as_deref())
+            .query("reference", filter.reference.as_deref())
+            .query("provider", filter.provider)
+            .query("status", filter.status)
+            .query("lifetime", filter.lifetime)
+            .query("environment_mode", filter.environment_mode)
+            .query("purpose", filter.purpose)
+            .query("owned_by", filter.owned_by.as_deref())
+            .query("include_destroyed", filter.include_destroyed.then_some(true));
+        self.json(options.apply(request)).await
+    }
+
+    pub async fn create_environment(&self, body: &Value) -> Result<Environment> {
+        self.json(Request::post(self.project_path("/environments")).json(body)?).await
+    }
+
+    pub async fn get_environment(&self, id: EnvironmentId) -> Result<Tagged<Environment>> {
+        let response = self.request(Request::get(self.environment_path(id, ""))).await?;
+        Ok(Tagged { value: self.parse(&response)?, etag: response.header("etag").map(str::to_owned) })
+    }
+
+    /// Edits a record; with an `etag`, only if it is still that version.
+    pub async fn update_environment(&self, id: EnvironmentId, body: &Value, etag: Option<&str>) -> Result<Environment> {
+        let mut request = Request::patch(self.environment_path(id, "")).json(body)?;
+        if let Some(etag) = etag {
+            request = request.header("if-match", etag)?;
+        }
+        self.json(request).await
+    }
+
+    pub async fn delete_environment(&self, id: EnvironmentId) -> Result<Environment> {
+        self.json(Request::delete(self.environment_path(id, ""))).await
+    }
+
+    pub async fn reconcile_environment(&self, id: EnvironmentId) -> Result<Environment> {
+        self.json(Request::post(self.environment_path(id, "/reconcile"))).await
+    }
+
+    pub async fn list_versions(&self, id: EnvironmentId, options: &ListOptions) -> Result<Page<DefinitionVersion>> {
+        self.json(options.apply(Request::get(self.environment_path(id, "/versions")))).await
+    }
+
+    pub async fn get_version(&self, id: EnvironmentId, version: u64) -> Result<DefinitionVersion> {
+        self.json(Request::get(self.environment_path(id, &format!("/versions/{version}")))).await
+    }
+
+    pub async fn diff_versions(&self, id: EnvironmentId, from: u64, to: u64) -> Result<VersionDifference> {
+        self.json(Request::get(self.environment_path(id, "/versions/diff")).query("from", Some(from)).query("to", Some(to))).await
+    }
+
+    pub async fn roll_back(&self, id: EnvironmentId, version: u64) -> Result<Environment> {
+        self.json(Request::post(self.environment_path(id, &format!("/versions/{version}/rollback")))).await
+    }
+
+    fn environment_path(&self, id: EnvironmentId, rest: &str) -> String {
+        self.project_path(&format!("/environments/{id}{rest}"))
+    }
+}

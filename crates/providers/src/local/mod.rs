@@ -1,0 +1,236 @@
+//! The local provider: a sandbox is a durable directory on this host, `sandboxes/<sandbox id>` below the data directory.
+//!
+//! The directory's name is the label, and `sandboxes/.installation` says whose they are: what another store made there is never touched.
+
+mod shared_sync;
+mod tree;
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use shared_sync::SharedSync;
+use stead_app::{Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
+use stead_domain::ids::{HostId, SandboxId};
+use stead_domain::posture::{Capabilities, Enforcement};
+use stead_domain::provider::ProviderName;
+use stead_domain::sandbox::Sandbox;
+use tokio::task::spawn_blocking;
+
+type Result<T, E = ProviderError> = std::result::Result<T, E>;
+
+pub struct Local {
+    root: PathBuf,
+    /// Where a removed sandbox lies until its files are gone.
+    trash: PathBuf,
+    host: HostId,
+    sync: Arc<SharedSync>,
+}
+
+impl Local {
+    /// Opens the directory below `data_dir` for this installation. Another installation's directory is refused.
+    pub fn open(data_dir: &Path, installation: &str, host: HostId) -> Result<Self> {
+        let root = data_dir.join("sandboxes");
+        let trash = data_dir.join("trash");
+        for directory in [&root, &trash] {
+            std::fs::create_dir_all(directory).map_err(failed)?;
+        }
+        let marker = root.join(".installation");
+        match std::fs::read_to_string(&marker) {
+            Ok(owner) if owner.trim() == installation => {}
+            Ok(owner) if !owner.trim().is_empty() => {
+                return Err(ProviderError::Refused(format!(
+                    "{} belongs to the installation {}, and the store is of the installation {installation}: use the data directory that belongs to the store",
+                    root.display(),
+                    owner.trim()
+                )));
+            }
+            Ok(_) => write_marker(&marker, installation)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => write_marker(&marker, installation)?,
+            Err(error) => return Err(failed(error)),
+        }
+        let local = Self { sync: Arc::new(SharedSync::open(&root).map_err(failed)?), root, trash, host };
+        // Left by a server that was ended while it removed files.
+        local.empty_trash_behind();
+        Ok(local)
+    }
+
+    fn path(&self, sandbox: SandboxId) -> PathBuf {
+        self.root.join(sandbox.to_string())
+    }
+
+    /// Removes what lies in the trash without anybody waiting for it.
+    fn empty_trash_behind(&self) {
+        let trash = self.trash.clone();
+        let spawned = std::thread::Builder::new().name("trash".to_owned()).spawn(move || tree::empty(&trash));
+        if let Err(error) = spawned {
+            tracing::warn!(%error, "the trash is emptied later");
+        }
+    }
+}
+
+fn write_marker(path: &Path, installation: &str) -> Result<()> {
+    let unfinished = path.with_extension("new");
+    std::fs::write(&unfinished, installation).and_then(|()| std::fs::rename(&unfinished, path)).map_err(failed)
+}
+
+fn failed(error: std::io::Error) -> ProviderError {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => {
+            ProviderError::StorageFull(error.to_string())
+        }
+        _ => ProviderError::Failed(error.to_string()),
+    }
+}
+
+/// Runs file work where it may block.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T> {
+    match spawn_blocking(work).await {
+        Ok(outcome) => outcome.map_err(failed),
+        Err(error) => Err(ProviderError::Failed(error.to_string())),
+    }
+}
+
+#[async_trait]
+impl Provider for Local {
+    fn name(&self) -> ProviderName {
+        ProviderName::Local
+    }
+
+    /// Directories are kept and nothing runs in them yet: what a definition leaves open is granted, and no restriction is claimed that only
+    /// a running sandbox could hold.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+            .with("sandbox.mode", &[("workspace", Enforcement::Enforced)])
+            .with("sandbox.workspace_access", &[("rw", Enforcement::Enforced)])
+            .with("sandbox.network_access", &[("enabled", Enforcement::Enforced)])
+            .with("sandbox.package_policy", &[("workspace", Enforcement::BestEffort)])
+            .with("secret_bindings.delivery", &[("env", Enforcement::Enforced), ("file", Enforcement::Enforced)])
+    }
+
+    fn features(&self) -> Vec<String> {
+        vec!["durable_workspace".to_owned()]
+    }
+
+    fn host(&self) -> Option<HostId> {
+        Some(self.host)
+    }
+
+    async fn create(&self, request: &NewSandbox) -> Result<Resource> {
+        let path = self.path(request.id);
+        let resource = Resource { id: request.id.to_string(), name: request.name.clone() };
+        blocking(move || tree::create(&path)).await?;
+        self.sync.sync().await.map_err(failed)?;
+        Ok(resource)
+    }
+
+    async fn inspect(&self, sandbox: &Sandbox) -> Result<Observation> {
+        let path = self.path(sandbox.id);
+        let shown = path.clone();
+        let whole = blocking(move || tree::is_whole(&path)).await?;
+        Ok(if whole {
+            Observation { exists: true, state: "ready".to_owned(), message: None }
+        } else {
+            Observation { exists: false, state: "missing".to_owned(), message: Some(format!("the directory {} is gone", shown.display())) }
+        })
+    }
+
+    async fn start(&self, sandbox: &Sandbox) -> Result<()> {
+        match self.inspect(sandbox).await? {
+            Observation { exists: true, .. } => Ok(()),
+            Observation { message, .. } => Err(ProviderError::Failed(message.unwrap_or_default())),
+        }
+    }
+
+    /// Nothing runs in a directory.
+    async fn stop(&self, _sandbox: &Sandbox) -> Result<()> {
+        Ok(())
+    }
+
+    async fn destroy(&self, sandbox: SandboxId, _resource_id: Option<&str>) -> Result<()> {
+        let (path, trash) = (self.path(sandbox), self.trash.join(sandbox.to_string()));
+        let moved = blocking(move || tree::discard(&path, &trash)).await?;
+        if moved {
+            self.sync.sync().await.map_err(failed)?;
+            self.empty_trash_behind();
+        }
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Vec<Listed>> {
+        let root = self.root.clone();
+        blocking(move || {
+            let mut listed = Vec::new();
+            for entry in std::fs::read_dir(root)? {
+                // What does not have our label is not ours.
+                if let Some(sandbox) = entry?.file_name().to_str().and_then(|name| name.parse::<SandboxId>().ok()) {
+                    listed.push(Listed { sandbox, resource_id: sandbox.to_string() });
+                }
+            }
+            Ok(listed)
+        })
+        .await
+    }
+
+    async fn check(&self) -> Result<String> {
+        let probe = self.trash.join(".probe");
+        blocking(move || std::fs::write(&probe, b"probe").and_then(|()| std::fs::remove_file(&probe))).await?;
+        Ok(format!("directories below {} can be made", self.root.display()))
+    }
+
+    async fn usage(&self) -> Result<Vec<(String, u64)>> {
+        let (root, trash) = (self.root.clone(), self.trash.clone());
+        blocking(move || Ok(vec![("workspaces".to_owned(), tree::size(&root)), ("trash".to_owned(), tree::size(&trash))])).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stead_testing::context;
+
+    use super::*;
+
+    fn local(directory: &Path, installation: &str) -> Result<Local> {
+        Local::open(directory, installation, HostId::new(&context(1).0))
+    }
+
+    fn new(seed: u64) -> NewSandbox {
+        NewSandbox { id: SandboxId::new(&context(seed).0), name: "web".to_owned() }
+    }
+
+    #[tokio::test]
+    async fn every_call_may_be_repeated() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let local = local(directory.path(), "one").unwrap();
+        let request = new(2);
+        let first = local.create(&request).await.unwrap();
+        std::fs::write(local.path(request.id).join("workspace/file"), "kept").unwrap();
+        assert_eq!(local.create(&request).await.unwrap(), first);
+        assert_eq!(std::fs::read_to_string(local.path(request.id).join("workspace/file")).unwrap(), "kept");
+        assert_eq!(local.list().await.unwrap(), [Listed { sandbox: request.id, resource_id: request.id.to_string() }]);
+        local.destroy(request.id, None).await.unwrap();
+        local.destroy(request.id, None).await.unwrap();
+        assert!(local.list().await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn half_a_directory_is_finished_and_a_foreign_one_is_not_listed() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let local = local(directory.path(), "one").unwrap();
+        let request = new(3);
+        std::fs::create_dir(local.path(request.id)).unwrap();
+        std::fs::create_dir(local.root.join("somebody-elses")).unwrap();
+        local.create(&request).await.unwrap();
+        assert!(local.path(request.id).join("workspace").is_dir() && local.path(request.id).join("runtime").is_dir());
+        assert_eq!(local.list().await.unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn another_installations_directory_is_refused() {
+        let directory = tempfile::TempDir::new().unwrap();
+        local(directory.path(), "one").unwrap();
+        assert!(matches!(local(directory.path(), "two"), Err(ProviderError::Refused(_))));
+        local(directory.path(), "one").unwrap();
+    }
+}

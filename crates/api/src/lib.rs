@@ -1,1 +1,50 @@
-//! placeholder
+//! HTTP: who may call what, the routes, the OpenAPI document, and the sockets they are served on.
+//!
+//! One endpoint is one file with its request, documentation and handler; [`routes`] only lists them, and [`access`] says in one place which
+//! role each needs.
+
+pub mod access;
+mod api_keys;
+mod audit;
+mod body;
+mod docs;
+mod door;
+mod environments;
+mod health;
+mod identity;
+mod limits;
+mod listen;
+mod members;
+mod metrics;
+mod openapi;
+mod patience;
+mod projects;
+mod providers;
+mod query;
+mod reply;
+mod routes;
+mod sandboxes;
+mod system;
+
+use std::sync::Arc;
+
+use stead_app::App;
+use stead_domain::Timestamp;
+use tokio::sync::Notify;
+
+pub use limits::Limits;
+pub use listen::{Listener, Peer, serve};
+pub use metrics::install as install_metrics;
+pub use openapi::document;
+pub use routes::router;
+
+/// What handlers share.
+#[derive(Clone)]
+pub struct State {
+    pub app: App,
+    pub limits: Arc<Limits>,
+    pub metrics: metrics::Handle,
+    pub started_at: Timestamp,
+    /// Told when the operator asks the server to end.
+    pub shutdown: Arc<Notify>,
+}

@@ -65,7 +65,12 @@ pub fn generate(context: &Context) -> String {
 
 /// What is stored in place of the key.
 pub fn hash(key: &str) -> String {
-    Sha256::digest(key.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hash_bytes(key.as_bytes())
+}
+
+/// SHA-256 in hexadecimal.
+pub fn hash_bytes(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The part of a key that may be shown again.

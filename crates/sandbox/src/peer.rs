@@ -27,6 +27,11 @@ pub enum PeerError {
 // The libc crate does not have it for every target yet; the number is the same on all that use the generic socket options.
 const SO_PEERPIDFD: libc::c_int = 77;
 
+/// The uid that this process runs as.
+pub fn own_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// The peer of a connected unix stream socket, if it is provably outside any sandbox.
 pub fn identify(socket: BorrowedFd<'_>) -> Result<Peer, PeerError> {
     let credentials = rustix::net::sockopt::socket_peercred(socket).map_err(|error| PeerError::Unsupported(error.into()))?;

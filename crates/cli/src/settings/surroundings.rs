@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use stead_domain::{Code, Error};
-
-use crate::failure::{Result, file_error};
+use stead_domain::{Code, Error, Result};
 
 /// Taken once, so that tests can say what is there.
 #[derive(Clone, Debug)]
@@ -17,7 +15,10 @@ pub struct Surroundings {
 
 impl Surroundings {
     pub fn of_this_process() -> Result<Self> {
-        let directory = std::env::current_dir().map_err(|error| file_error("find the working directory", Path::new("."), &error))?;
+        let directory = std::env::current_dir().map_err(|error| {
+            Error::new(Code::LocalFile, format!("the working directory cannot be found: {error}"))
+                .suggestion("change to a directory that is there")
+        })?;
         let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect();
         Ok(Self { variables, directory })
     }

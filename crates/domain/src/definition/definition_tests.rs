@@ -69,6 +69,7 @@ fn a_patch_with_null_takes_the_templates_value_again() {
     let spec = resolve(json!({"sandbox": {"network_access": "disabled"}, "env": {"A": "1"}})).unwrap();
     let patched = spec.patched(&json!({"sandbox": {"network_access": null}, "env": null}), &base).unwrap();
     assert_eq!(patched, base);
+    assert_eq!(spec.patched(&json!({"sandbox": {"network_access": null}, "env": {"A": null}}), &base).unwrap().env, Some(BTreeMap::new()));
     assert!(spec.patched(&json!({"colour": null}), &base).is_err());
     assert_eq!(spec.patched(&json!({"kind": "docker"}), &base).unwrap_err().code(), Code::ProviderMismatch);
 }

@@ -347,8 +347,12 @@ impl Spec {
 
     /// This definition with a merge patch laid over it. A null takes the template's value again.
     pub fn patched(&self, patch: &Value, base: &Self) -> Result<Self> {
-        // Checked by itself first: a null under an unknown name would vanish in the merge.
-        let stated = Self::from_value(patch.clone(), "spec")?;
+        // Checked by itself first: a null under an unknown name would vanish in the merge. Names of variables are nobody's but the caller's.
+        let mut checked = patch.clone();
+        if let Some(Value::Object(variables)) = checked.get_mut("env") {
+            variables.retain(|_, value| !value.is_null());
+        }
+        let stated = Self::from_value(checked, "spec")?;
         let provider = self.kind.unwrap_or(ProviderName::Local);
         for (field, value) in [("kind", stated.kind), ("provider", stated.provider)] {
             if let Some(other) = value.filter(|other| *other != provider) {

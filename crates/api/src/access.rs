@@ -1,0 +1,91 @@
+//! Which role each route needs: the one place. A route that is not here is refused, and a test fails.
+
+use http::Method;
+use stead_app::Access;
+use stead_domain::principal::Role;
+
+const OPEN: Access = Access::Open;
+const ANYBODY: Access = Access::Authenticated;
+const OPERATOR: Access = Access::Operator;
+const VIEWER: Access = Access::Project(Role::Viewer);
+const MEMBER: Access = Access::Project(Role::Member);
+const OWNER: Access = Access::Project(Role::Owner);
+
+pub const ACCESS: &[(Method, &str, Access)] = &[
+    (Method::GET, "/healthz", OPEN),
+    (Method::GET, "/readyz", OPEN),
+    (Method::GET, "/metrics", OPEN),
+    (Method::GET, "/openapi.json", OPEN),
+    (Method::GET, "/v1/identity", ANYBODY),
+    (Method::GET, "/v1/projects", ANYBODY),
+    (Method::POST, "/v1/projects", OPERATOR),
+    (Method::GET, "/v1/projects/{project}", VIEWER),
+    (Method::PATCH, "/v1/projects/{project}", OWNER),
+    (Method::DELETE, "/v1/projects/{project}", OWNER),
+    (Method::GET, "/v1/projects/{project}/members", VIEWER),
+    (Method::POST, "/v1/projects/{project}/members", OWNER),
+    (Method::PATCH, "/v1/projects/{project}/members/{principal_id}", OWNER),
+    (Method::DELETE, "/v1/projects/{project}/members/{principal_id}", OWNER),
+    (Method::GET, "/v1/projects/{project}/api-keys", OWNER),
+    (Method::POST, "/v1/projects/{project}/api-keys", OWNER),
+    (Method::GET, "/v1/projects/{project}/api-keys/{id}", OWNER),
+    (Method::DELETE, "/v1/projects/{project}/api-keys/{id}", OWNER),
+    (Method::GET, "/v1/projects/{project}/environments", VIEWER),
+    (Method::POST, "/v1/projects/{project}/environments", MEMBER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}", VIEWER),
+    (Method::PATCH, "/v1/projects/{project}/environments/{environment_id}", MEMBER),
+    (Method::DELETE, "/v1/projects/{project}/environments/{environment_id}", OWNER),
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/reconcile", MEMBER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/versions", VIEWER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/versions/diff", VIEWER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/versions/{version}", VIEWER),
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/versions/{version}/rollback", MEMBER),
+    (Method::GET, "/v1/projects/{project}/sandboxes", VIEWER),
+    (Method::POST, "/v1/projects/{project}/sandboxes", MEMBER),
+    (Method::GET, "/v1/projects/{project}/sandboxes/{sandbox_id}", VIEWER),
+    (Method::DELETE, "/v1/projects/{project}/sandboxes/{sandbox_id}", OWNER),
+    (Method::GET, "/v1/projects/{project}/providers", VIEWER),
+    (Method::POST, "/v1/projects/{project}/providers/{name}/check", MEMBER),
+    (Method::GET, "/v1/projects/{project}/audit", VIEWER),
+    (Method::GET, "/v1/system", OPERATOR),
+    (Method::GET, "/v1/system/usage", OPERATOR),
+    (Method::POST, "/v1/system/prune", OPERATOR),
+    (Method::POST, "/v1/system/shutdown", OPERATOR),
+];
+
+/// What a route needs; none for one that is not in the table.
+pub fn needed(method: &Method, path: &str) -> Option<Access> {
+    // A HEAD tells no more than the GET it stands for.
+    let method = if method == Method::HEAD { &Method::GET } else { method };
+    ACCESS.iter().find(|(known, route, _)| known == method && *route == path).map(|(.., access)| *access)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_documented_route_states_what_it_needs_and_every_entry_is_a_route() {
+        let document = serde_json::to_value(crate::document()).unwrap();
+        let mut documented = Vec::new();
+        for (path, operations) in document["paths"].as_object().unwrap() {
+            for method in operations.as_object().unwrap().keys() {
+                let method: Method = method.to_uppercase().parse().unwrap();
+                assert!(needed(&method, path).is_some(), "{method} {path} does not say what it needs");
+                documented.push((method, path.clone()));
+            }
+        }
+        for (method, path, _) in ACCESS {
+            assert!(documented.contains(&(method.clone(), (*path).to_owned())), "{method} {path} is no route");
+        }
+    }
+
+    #[test]
+    fn what_deletes_or_admits_needs_an_owner() {
+        for (method, path, access) in ACCESS {
+            if *method == Method::DELETE || (path.contains("api-keys") && *method != Method::GET) {
+                assert_eq!(*access, OWNER, "{method} {path}");
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Request bodies: bounded, read with a limit on patience, and with three different errors for missing, malformed and invalid.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, Request};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+use stead_domain::error::parse_json;
+use stead_domain::{Code, Error};
+
+use crate::reply::Failure;
+
+/// The largest JSON body. A definition of the largest allowed size fits many times.
+pub const LARGEST: usize = 1 << 20;
+/// How long the next part of a body may be in coming.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn too_large() -> Error {
+    Error::new(Code::PayloadTooLarge, format!("the body is larger than {LARGEST} bytes"))
+        .detail("limit_bytes", LARGEST)
+        .suggestion("send less at once")
+}
+
+/// Reads a whole body, up to the limit.
+pub async fn read(body: Body) -> Result<Bytes, Error> {
+    let mut body = body;
+    let mut whole = Vec::new();
+    loop {
+        let next = tokio::time::timeout(PATIENCE, body.frame()).await;
+        let frame =
+            next.map_err(|_| Error::new(Code::BadRequest, "the body did not arrive in time").suggestion("send it without long pauses"))?;
+        let Some(frame) = frame else { return Ok(whole.into()) };
+        let frame = frame.map_err(|error| Error::new(Code::BadRequest, "the body was cut off").cause(error))?;
+        if let Ok(data) = frame.into_data() {
+            if whole.len() + data.len() > LARGEST {
+                return Err(too_large());
+            }
+            whole.extend_from_slice(&data);
+        }
+    }
+}
+
+/// A body that says beforehand that it is too large is refused before it is read.
+pub fn check_announced(request: &Request) -> Result<(), Error> {
+    let announced =
+        request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()).and_then(|length| length.parse::<u64>().ok());
+    match announced {
+        Some(length) if length > LARGEST as u64 => Err(too_large()),
+        _ => Ok(()),
+    }
+}
+
+/// A JSON body that must be there.
+pub struct Json<T>(pub T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Json<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Failure> {
+        check_media_type(&request)?;
+        let bytes = read(request.into_body()).await?;
+        if bytes.is_empty() {
+            return Err(Error::new(Code::MissingBody, "the request needs a JSON body").suggestion("send at least `{}`").into());
+        }
+        Ok(Self(parse_json(&bytes)?))
+    }
+}
+
+/// A JSON body that may be left out.
+pub struct OptionalJson<T>(pub T);
+
+impl<T: DeserializeOwned + Default, S: Sync> FromRequest<S> for OptionalJson<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Failure> {
+        let typed = check_media_type(&request);
+        let bytes = read(request.into_body()).await?;
+        if bytes.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        typed?;
+        Ok(Self(parse_json(&bytes)?))
+    }
+}
+
+/// No content type is taken for JSON: many a script sends none.
+fn check_media_type(request: &Request) -> Result<(), Error> {
+    let Some(given) = request.headers().get(CONTENT_TYPE) else { return Ok(()) };
+    let essence = given.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json")) {
+        return Ok(());
+    }
+    Err(Error::new(Code::UnsupportedMediaType, "bodies are `application/json`").suggestion("send `Content-Type: application/json`"))
+}

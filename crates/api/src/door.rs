@@ -1,0 +1,227 @@
+//! The door that every request goes through: it gets an id, its caller is let in or not, and its reply leaves with the error body, the
+//! headers and the log line that belong to it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, MatchedPath, Request};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method};
+use stead_app::identity::access::{Admitted, Arrival};
+use stead_app::{Entered, Presented};
+use stead_domain::ids::RequestId;
+use stead_domain::principal::{Caller, Credential, Idempotency};
+use stead_domain::{Code, Error};
+
+use crate::listen::Peer;
+use crate::reply::{Carried, Failure};
+use crate::{State, access, body, metrics};
+
+/// The outer half: ids, logs, metrics, error bodies. Also what no route matches comes through here.
+pub async fn outer(axum::extract::State(state): axum::extract::State<State>, mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let request_id = RequestId::new(state.app.context());
+    request.extensions_mut().insert(request_id);
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
+    let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let mut response = outcome.unwrap_or_else(|_| Failure(Error::internal("a handler panicked")).into_response());
+    let carried = response.extensions_mut().remove::<Carried>();
+    let status = response.status();
+    let took = started.elapsed();
+    metrics::request(&method, &route, status, took);
+    let milliseconds = took.as_secs_f64() * 1000.0;
+    match &carried {
+        Some(Carried(error)) => {
+            if status.is_server_error() {
+                tracing::error!(%request_id, %method, route, status = status.as_u16(), milliseconds, code = %error.code(), %error, cause = error.internal_cause());
+            } else {
+                tracing::info!(%request_id, %method, route, status = status.as_u16(), milliseconds, code = %error.code(), cause = error.internal_cause());
+            }
+            write_error(&mut response, error, request_id);
+        }
+        None => tracing::info!(%request_id, %method, route, status = status.as_u16(), milliseconds),
+    }
+    if let Ok(value) = HeaderValue::from_str(&request_id.to_string()) {
+        response.headers_mut().insert("x-request-id", value);
+    }
+    response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    response
+}
+
+fn write_error(response: &mut Response, error: &Error, request_id: RequestId) {
+    let text = serde_json::to_vec(&error.body(Some(&request_id.to_string()))).unwrap_or_default();
+    *response.body_mut() = Body::from(text);
+    response.headers_mut().remove(http::header::CONTENT_LENGTH);
+    response.headers_mut().insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+}
+
+/// The inner half, for requests that a route matches: who is it, may they, how often.
+pub async fn inner(axum::extract::State(state): axum::extract::State<State>, request: Request, next: Next) -> Response {
+    match admit(&state, request).await {
+        Ok((request, allowance)) => {
+            let mut response = next.run(request).await;
+            if let Some(allowance) = allowance {
+                allowance.write(response.headers_mut(), state.app.context().now(), false);
+            }
+            response
+        }
+        Err(Refusal::Error(error)) => Failure(error).into_response(),
+        Err(Refusal::TooMany(error, allowance)) => {
+            let mut response = Failure(error).into_response();
+            allowance.write(response.headers_mut(), state.app.context().now(), true);
+            response
+        }
+    }
+}
+
+enum Refusal {
+    Error(Error),
+    TooMany(Error, crate::limits::Allowance),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+async fn admit(state: &State, request: Request) -> Result<(Request, Option<crate::limits::Allowance>), Refusal> {
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
+    let access = access::needed(request.method(), &route)
+        .ok_or_else(|| Error::internal(format!("{} {route} does not say what it needs", request.method())))?;
+    body::check_announced(&request)?;
+    let peer = request.extensions().get::<Arc<Peer>>().cloned();
+    let presented = presented(request.headers(), peer.as_deref(), state)?;
+    let (mut parts, request_body) = request.into_parts();
+    let project = project_of(&mut parts, &route).await;
+    let request_id = parts.extensions.get::<RequestId>().copied().unwrap_or_else(|| RequestId::new(state.app.context()));
+    // The door reads the body only of what can be repeated; everything else is read by its handler, after this.
+    let (idempotency, request_body) = match idempotency_key(&parts)? {
+        Some(key) => {
+            let bytes = body::read(request_body).await?;
+            let fingerprint = fingerprint(&parts, &bytes);
+            (Some(Idempotency { key, fingerprint }), Body::from(bytes))
+        }
+        None => (None, request_body),
+    };
+    let source = peer.as_ref().map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
+    let admitted = state.app.admit(access, presented, project, Arrival { source, request_id, idempotency }).await?;
+    let allowance = match key_of(&admitted) {
+        Some(key) => state.limits.count(key).map_err(|(error, allowance)| Refusal::TooMany(error, allowance))?,
+        None => None,
+    };
+    match admitted {
+        Admitted::Anybody => {}
+        Admitted::Caller(caller) => drop(parts.extensions.insert(caller)),
+        Admitted::Entered(entered) => drop(parts.extensions.insert(entered)),
+    }
+    Ok((Request::from_parts(parts, request_body), allowance))
+}
+
+fn key_of(admitted: &Admitted) -> Option<stead_domain::ids::ApiKeyId> {
+    let (Admitted::Caller(caller) | Admitted::Entered(Entered { caller, .. })) = admitted else { return None };
+    match caller.credential {
+        Credential::Key { id, .. } => Some(id),
+        Credential::Socket => None,
+    }
+}
+
+/// A credential that is sent decides alone; only without one does the socket speak for the caller.
+fn presented(headers: &HeaderMap, peer: Option<&Peer>, state: &State) -> Result<Presented, Error> {
+    if let Some(value) = headers.get(AUTHORIZATION) {
+        let text = value.to_str().unwrap_or_default();
+        let (scheme, credential) = text.split_once(' ').unwrap_or((text, ""));
+        if !scheme.eq_ignore_ascii_case("bearer") || credential.trim().is_empty() {
+            return Err(Error::new(Code::Unauthorized, "the Authorization header is not `Bearer` and a key")
+                .suggestion("send `Authorization: Bearer stk_…`"));
+        }
+        return Ok(Presented::Key(credential.trim().to_owned()));
+    }
+    match peer {
+        Some(Peer::Owner { .. }) if !state.app.settings().allow_unsandboxed => Ok(Presented::Socket),
+        Some(Peer::Owner { .. }) => Err(Error::new(
+            Code::Unauthorized,
+            "this server allows unsandboxed environments, so the unix socket asks for a key too: code of the same user could use it otherwise",
+        )
+        .suggestion(format!("use --key-file {}", state.app.settings().data_dir.join("owner.key").display()))),
+        Some(Peer::Refused { reason }) => Err(Error::new(Code::Unauthorized, format!("the unix socket needs a key from here: {reason}"))
+            .suggestion("send `Authorization: Bearer stk_…`")),
+        _ => Ok(Presented::Nothing),
+    }
+}
+
+async fn project_of(parts: &mut Parts, route: &str) -> Option<String> {
+    if !route.contains("{project}") {
+        return None;
+    }
+    let parameters = axum::extract::RawPathParams::from_request_parts(parts, &()).await.ok()?;
+    parameters.iter().find(|(name, _)| *name == "project").map(|(_, value)| value.to_owned())
+}
+
+fn idempotency_key(parts: &Parts) -> Result<Option<String>, Error> {
+    if parts.method != Method::POST {
+        return Ok(None);
+    }
+    let Some(value) = parts.headers.get("idempotency-key") else { return Ok(None) };
+    let key = value.to_str().unwrap_or_default();
+    if !(1..=255).contains(&key.len()) || !key.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
+        return Err(Error::field("Idempotency-Key", "must be 1 to 255 printable ASCII characters"));
+    }
+    Ok(Some(key.to_owned()))
+}
+
+/// What the request was: method, path, query and body.
+fn fingerprint(parts: &Parts, bytes: &[u8]) -> String {
+    let head = format!("{} {}\n", parts.method, parts.uri.path_and_query().map_or("", |path| path.as_str()));
+    stead_domain::api_key::hash_bytes(&[head.as_bytes(), bytes].concat())
+}
+
+/// What a path that no route matches is answered.
+pub async fn not_found(request: Request) -> Failure {
+    let path: String = request.uri().path().chars().take(128).collect();
+    Failure(Error::new(Code::NotFound, format!("there is nothing at `{path}`")).suggestion("see /docs/ for the routes that there are"))
+}
+
+pub async fn method_not_allowed(request: Request) -> Failure {
+    let message = format!("`{}` is not a method of this address", request.method().as_str().chars().take(32).collect::<String>());
+    Failure(Error::new(Code::MethodNotAllowed, message).suggestion("see /docs/ for the methods that it has"))
+}
+
+/// The caller that the door let in.
+pub struct Who(pub Caller);
+
+/// The caller and the project that the door let it into.
+pub struct In(pub Entered);
+
+impl<S: Sync> FromRequestParts<S> for Who {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Failure> {
+        parts
+            .extensions
+            .get::<Caller>()
+            .cloned()
+            .map(Self)
+            .ok_or_else(|| Error::internal("a handler asks for a caller that the door did not let in").into())
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for In {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Failure> {
+        parts
+            .extensions
+            .get::<Entered>()
+            .cloned()
+            .map(Self)
+            .ok_or_else(|| Error::internal("a handler asks for a project that the door did not let into").into())
+    }
+}

@@ -1,0 +1,28 @@
+//! Environments: one verb, one file.
+
+pub mod create;
+pub mod delete;
+pub mod get;
+pub mod list;
+pub mod reconcile;
+pub mod rollback;
+pub mod update;
+pub mod version;
+pub mod version_diff;
+pub mod versions;
+
+use stead_domain::ids::EnvironmentId;
+use stead_domain::{Error, Result};
+
+/// A text that is no id is answered like an id that is nobody's.
+pub(crate) fn parse_id(text: &str) -> Result<EnvironmentId> {
+    text.parse().map_err(|_| {
+        Error::not_found("environment", text.chars().take(64).collect::<String>()).suggestion("`stead env list` shows those that are there")
+    })
+}
+
+/// The number of a version.
+pub(crate) fn parse_version(text: &str) -> Result<u64> {
+    let version = text.parse::<u64>().ok().filter(|version| (1..=u64::from(u32::MAX)).contains(version));
+    version.ok_or_else(|| Error::not_found("version", text.chars().take(64).collect::<String>()))
+}

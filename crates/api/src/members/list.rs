@@ -1,0 +1,25 @@
+//! Who belongs to the project.
+
+use axum::extract::State as Shared;
+use axum::response::Response;
+use http::StatusCode;
+use stead_domain::page::Page;
+use stead_domain::principal::Member;
+
+use crate::State;
+use crate::door::In;
+use crate::openapi::AnyErrors;
+use crate::query::Query;
+use crate::reply::{Result, json};
+
+/// Who belongs to the project.
+#[utoipa::path(
+    get, path = "/v1/projects/{project}/members", tag = "members", operation_id = "listMembers",
+    params(("project" = String, Path, description = "The project's handle"), ("cursor" = Option<String>, Query, description = "Where the page begins, from `next_cursor` of the one before"), ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Rows of a page; 50 when it is left out")),
+    responses((status = 200, body = Page<Member>, description = "A page"), AnyErrors),
+)]
+pub async fn handler(Shared(state): Shared<State>, In(entered): In, mut query: Query) -> Result<Response> {
+    let page = query.page()?;
+    query.end()?;
+    json(StatusCode::OK, &state.app.list_members(&entered, page).await?)
+}

@@ -1,0 +1,98 @@
+//! The OpenAPI document, made from the routes themselves.
+
+use std::collections::BTreeMap;
+
+use stead_domain::error::ErrorBody;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::{IntoResponses, Modify, OpenApi as _};
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Stead",
+        description = "A self-hosted control plane of managed environments: durable places where agents and automations work.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0"),
+    ),
+    tags(
+        (name = "environments", description = "Named, durable places: records, definitions, versions"),
+        (name = "sandboxes", description = "The actual places behind environments"),
+        (name = "providers", description = "Who makes sandboxes, and what each enforces"),
+        (name = "projects", description = "The tenancy and access boundary"),
+        (name = "members", description = "Who belongs to a project, in which role"),
+        (name = "api-keys", description = "Keys that act for a member"),
+        (name = "identity", description = "Who the caller is"),
+        (name = "audit", description = "Who changed what, when, from where"),
+        (name = "system", description = "The server itself"),
+    ),
+    components(schemas(ErrorBody)),
+    modifiers(&Security),
+    security(("bearer" = [])),
+)]
+struct Base;
+
+struct Security;
+
+impl Modify for Security {
+    fn modify(&self, document: &mut OpenApi) {
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("An API key, `stk_…`, with `.<project>` appended if wanted. On the unix socket the operator needs none."))
+            .build();
+        document.components.get_or_insert_default().add_security_scheme("bearer", SecurityScheme::Http(scheme));
+    }
+}
+
+pub fn base() -> OpenApi {
+    Base::openapi()
+}
+
+/// The whole document.
+pub fn document() -> OpenApi {
+    crate::routes::documented().into_openapi()
+}
+
+fn errors(statuses: &[(&str, &str)]) -> BTreeMap<String, RefOr<Response>> {
+    let entry = |(status, description): &(&str, &str)| {
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
+        let response = ResponseBuilder::new().description(*description).content("application/json", content).build();
+        ((*status).to_owned(), RefOr::T(response))
+    };
+    statuses.iter().map(entry).collect()
+}
+
+/// What every call that needs a credential may be answered.
+pub struct AnyErrors;
+
+impl IntoResponses for AnyErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        errors(&[
+            ("400", "The request could not be understood"),
+            ("401", "No credential, or not a good one"),
+            ("403", "The caller's role does not allow this"),
+            ("404", "Nothing that the caller may see"),
+            ("429", "Too many requests with one key"),
+            ("500", "A fault of the server's"),
+            ("503", "The store cannot be reached"),
+        ])
+    }
+}
+
+/// What every call that changes something may be answered.
+pub struct ChangeErrors;
+
+impl IntoResponses for ChangeErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let mut all = AnyErrors::responses();
+        all.extend(errors(&[
+            ("409", "The present state does not allow this"),
+            ("412", "`If-Match` names an older version"),
+            ("413", "The body is too large"),
+            ("415", "The body is not JSON"),
+            ("422", "The Idempotency-Key was used with another request"),
+            ("502", "The provider failed"),
+            ("507", "The disk is full"),
+        ]));
+        all
+    }
+}

@@ -1,0 +1,4 @@
+//! Providers: one verb, one file.
+
+pub mod check;
+pub mod list;

@@ -1,0 +1,67 @@
+//! The list of routes, and nothing else.
+
+use std::sync::OnceLock;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use axum::response::IntoResponse;
+use http::header::CONTENT_TYPE;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::{State, api_keys, audit, docs, door, environments, health, identity, members, openapi, projects, providers, sandboxes, system};
+
+/// The routes with their documentation.
+pub(crate) fn documented() -> OpenApiRouter<State> {
+    OpenApiRouter::with_openapi(openapi::base())
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::metrics))
+        .routes(routes!(document))
+        .routes(routes!(identity::handler))
+        .routes(routes!(projects::list::handler, projects::create::handler))
+        .routes(routes!(projects::get::handler, projects::update::handler, projects::delete::handler))
+        .routes(routes!(members::list::handler, members::add::handler))
+        .routes(routes!(members::role::handler, members::remove::handler))
+        .routes(routes!(api_keys::list::handler, api_keys::create::handler))
+        .routes(routes!(api_keys::get::handler, api_keys::revoke::handler))
+        .routes(routes!(environments::list::handler, environments::create::handler))
+        .routes(routes!(environments::get::handler, environments::update::handler, environments::delete::handler))
+        .routes(routes!(environments::reconcile::handler))
+        .routes(routes!(environments::versions::handler))
+        .routes(routes!(environments::version_diff::handler))
+        .routes(routes!(environments::version::handler))
+        .routes(routes!(environments::rollback::handler))
+        .routes(routes!(sandboxes::list::handler, sandboxes::create::handler))
+        .routes(routes!(sandboxes::get::handler, sandboxes::delete::handler))
+        .routes(routes!(providers::list::handler))
+        .routes(routes!(providers::check::handler))
+        .routes(routes!(audit::handler))
+        .routes(routes!(system::status::handler))
+        .routes(routes!(system::usage::handler))
+        .routes(routes!(system::prune::handler))
+        .routes(routes!(system::shutdown::handler))
+}
+
+/// The OpenAPI document.
+#[utoipa::path(get, path = "/openapi.json", tag = "system", security(()), responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
+async fn document() -> impl IntoResponse {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    let text = TEXT.get_or_init(|| openapi::document().to_json().unwrap_or_default());
+    ([(CONTENT_TYPE, "application/json")], text.as_str())
+}
+
+/// Everything behind the door.
+pub fn router(state: State) -> Router {
+    let routes: Router<State> = documented().into();
+    routes
+        .method_not_allowed_fallback(door::method_not_allowed)
+        .route_layer(from_fn_with_state(state.clone(), door::inner))
+        .merge(docs::router())
+        .fallback(door::not_found)
+        // Bodies have their own limit, with an error that says so.
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(state.clone(), door::outer))
+        .with_state(state)
+}

@@ -1,0 +1,6 @@
+//! The server itself: one verb, one file.
+
+pub mod prune;
+pub mod shutdown;
+pub mod status;
+pub mod usage;

@@ -1,0 +1,48 @@
+//! What this server is.
+
+use axum::extract::State as Shared;
+use axum::response::Response;
+use http::StatusCode;
+use serde::Serialize;
+use stead_domain::Timestamp;
+use stead_domain::ids::HostId;
+use utoipa::ToSchema;
+
+use crate::State;
+use crate::openapi::AnyErrors;
+use crate::reply::{Result, json};
+
+#[derive(Serialize, ToSchema)]
+pub struct SystemStatus {
+    version: &'static str,
+    data_dir: String,
+    address: String,
+    started_at: Timestamp,
+    /// `sqlite` or `postgres`.
+    store: &'static str,
+    host_id: HostId,
+    /// Commands that are running now.
+    running: Vec<String>,
+}
+
+/// What this server is and where its files are.
+#[utoipa::path(
+    get, path = "/v1/system", tag = "system", operation_id = "getSystem",
+    params(),
+    responses((status = 200, body = SystemStatus, description = "The server"), AnyErrors),
+)]
+pub async fn handler(Shared(state): Shared<State>) -> Result<Response> {
+    let settings = state.app.settings();
+    json(
+        StatusCode::OK,
+        &SystemStatus {
+            version: settings.version,
+            data_dir: settings.data_dir.display().to_string(),
+            address: settings.address.clone(),
+            started_at: state.started_at,
+            store: state.app.store_kind(),
+            host_id: state.app.host(),
+            running: Vec::new(),
+        },
+    )
+}

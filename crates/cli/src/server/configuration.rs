@@ -1,0 +1,192 @@
+//! The server's settings, from the command line, the environment, the configuration file and the defaults, in that order.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use stead_domain::duration::Duration;
+use stead_domain::provider::ProviderName;
+use stead_domain::{Code, Error, Result};
+
+use super::ServeOptions;
+use crate::settings::Surroundings;
+
+/// The configuration file: the options under the same names.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    data_dir: Option<PathBuf>,
+    listen: Option<String>,
+    socket: Option<PathBuf>,
+    database: Option<String>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
+    insecure_http: bool,
+    provider_alias: Vec<String>,
+    allow_unsandboxed: bool,
+    allow_host_path: Vec<PathBuf>,
+    rate_limit: Option<u32>,
+    log_format: Option<String>,
+    keep_audit: Option<String>,
+    keep_tombstones: Option<String>,
+}
+
+/// Everything settled.
+#[derive(Debug)]
+pub struct Configuration {
+    pub data_dir: PathBuf,
+    /// What was asked for; none lets the server choose.
+    pub listen: Option<String>,
+    pub socket: PathBuf,
+    pub database: Option<String>,
+    pub tls: Option<(PathBuf, PathBuf)>,
+    pub insecure_http: bool,
+    pub provider_aliases: Vec<(ProviderName, ProviderName)>,
+    pub allow_unsandboxed: bool,
+    pub allow_host_paths: Vec<PathBuf>,
+    pub rate_limit: u32,
+    pub log_as_json: bool,
+    pub keep_audit: Duration,
+    pub keep_tombstones: Duration,
+    pub detach: bool,
+}
+
+const DEFAULT_RATE_LIMIT: u32 = 60_000;
+const KEEP_AUDIT: Duration = Duration::from_secs(8760 * 3600);
+const KEEP_TOMBSTONES: Duration = Duration::from_secs(720 * 3600);
+/// What the kernel takes for the path of a unix socket.
+const LONGEST_SOCKET_PATH: usize = 107;
+
+impl Configuration {
+    pub fn settle(options: ServeOptions) -> Result<Self> {
+        let surroundings = Surroundings::of_this_process()?;
+        let file = match &options.config {
+            Some(path) => read(path)?,
+            None => File::default(),
+        };
+        let data_dir = match options.data_dir.or(file.data_dir) {
+            Some(path) => surroundings.absolute(&path),
+            None => surroundings.default_data_directory()?,
+        };
+        let socket = options.socket.or(file.socket).map_or_else(|| data_dir.join("stead.sock"), |path| surroundings.absolute(&path));
+        if socket.as_os_str().len() > LONGEST_SOCKET_PATH {
+            return Err(usage(format!("the path of the unix socket, {}, is longer than {LONGEST_SOCKET_PATH} bytes", socket.display()))
+                .suggestion("choose a shorter one with --socket, or a shorter --data-dir"));
+        }
+        let tls = match (options.tls_cert.or(file.tls_cert), options.tls_key.or(file.tls_key)) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => return Err(usage("tls_cert and tls_key go together".to_owned())),
+        };
+        let aliases = if options.provider_alias.is_empty() { file.provider_alias } else { options.provider_alias };
+        let log_format = options.log_format.or(file.log_format).unwrap_or_else(|| "text".to_owned());
+        Ok(Self {
+            listen: options.listen.or(file.listen),
+            socket,
+            data_dir,
+            database: options.database.or(file.database),
+            tls,
+            insecure_http: options.insecure_http || file.insecure_http,
+            provider_aliases: aliases.iter().map(|alias| parse_alias(alias)).collect::<Result<_>>()?,
+            allow_unsandboxed: options.allow_unsandboxed || file.allow_unsandboxed,
+            allow_host_paths: if options.allow_host_path.is_empty() { file.allow_host_path } else { options.allow_host_path },
+            rate_limit: options.rate_limit.or(file.rate_limit).unwrap_or(DEFAULT_RATE_LIMIT),
+            log_as_json: match log_format.as_str() {
+                "text" => false,
+                "json" => true,
+                other => return Err(usage(format!("log_format is `{other}`, and must be `text` or `json`"))),
+            },
+            keep_audit: parse_duration("keep_audit", options.keep_audit.or(file.keep_audit), KEEP_AUDIT)?,
+            keep_tombstones: parse_duration("keep_tombstones", options.keep_tombstones.or(file.keep_tombstones), KEEP_TOMBSTONES)?,
+            detach: options.detach,
+        })
+    }
+
+    /// Plain HTTP leaves the machine only when the operator says so.
+    pub fn check_exposure(&self, address: SocketAddr) -> Result<()> {
+        if address.ip().is_loopback() || self.tls.is_some() || self.insecure_http {
+            return Ok(());
+        }
+        Err(usage(format!("{address} is not loopback, and keys would cross the network unencrypted"))
+            .suggestion("give --tls-cert and --tls-key, or say --insecure-http behind a proxy that does TLS"))
+    }
+}
+
+fn usage(message: String) -> Error {
+    Error::new(Code::Usage, message)
+}
+
+fn read(path: &Path) -> Result<File> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Error::new(Code::LocalFile, format!("the configuration {} cannot be read: {error}", path.display())).suggestion("check the path")
+    })?;
+    toml::from_str(&text).map_err(|error| {
+        let place = error.span().map(|span| {
+            let before = &text[..span.start.min(text.len())];
+            let line = before.matches('\n').count() + 1;
+            let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+            format!(" at line {line}, column {column}")
+        });
+        usage(format!("the configuration {}{}: {}", path.display(), place.unwrap_or_default(), error.message()))
+            .suggestion("`stead serve --help` lists the settings")
+    })
+}
+
+fn parse_alias(text: &str) -> Result<(ProviderName, ProviderName)> {
+    let wrong = || usage(format!("`{text}` is not an alias such as sprites=local"));
+    let (name, served_by) = text.split_once('=').ok_or_else(wrong)?;
+    match (name.trim().parse(), served_by.trim().parse()) {
+        (Ok(name), Ok(served_by)) => Ok((name, served_by)),
+        _ => Err(wrong()),
+    }
+}
+
+fn parse_duration(name: &str, text: Option<String>, default: Duration) -> Result<Duration> {
+    text.map_or(Ok(default), |text| text.parse().map_err(|error| usage(format!("{name}: {error}"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settle(config: &str, change: impl FnOnce(&mut ServeOptions)) -> Result<Configuration> {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("stead.toml");
+        std::fs::write(&path, config).unwrap();
+        let mut options = ServeOptions { config: Some(path), data_dir: Some(directory.path().to_owned()), ..ServeOptions::default() };
+        change(&mut options);
+        Configuration::settle(options)
+    }
+
+    #[test]
+    fn the_command_line_comes_before_the_file() {
+        let settled = settle("listen = '127.0.0.1:1'\nrate_limit = 5\nkeep_audit = '2h'", |options| options.rate_limit = Some(7)).unwrap();
+        assert_eq!(
+            (settled.listen.as_deref(), settled.rate_limit, settled.keep_audit),
+            (Some("127.0.0.1:1"), 7, Duration::from_secs(7200))
+        );
+        assert!(settled.socket.ends_with("stead.sock"));
+    }
+
+    #[test]
+    fn what_is_wrong_in_the_file_is_placed() {
+        let error = settle("listen = '127.0.0.1:1'\ncolour = 1", |_| ()).unwrap_err();
+        assert!(error.message().contains("line 2, column 1") && error.message().contains("colour"), "{error}");
+        assert!(settle("rate_limit = 'x'", |_| ()).is_err());
+        assert!(settle("provider_alias = ['sprites']", |_| ()).is_err());
+        assert!(settle("tls_cert = 'x'", |_| ()).is_err());
+        assert!(settle("keep_audit = 'long'", |_| ()).is_err());
+        assert!(settle("", |options| options.socket = Some(format!("/{}", "x".repeat(120)).into())).is_err());
+    }
+
+    #[test]
+    fn plain_http_stays_on_the_machine() {
+        let outside: SocketAddr = "0.0.0.0:7070".parse().unwrap();
+        assert!(settle("", |_| ()).unwrap().check_exposure(outside).is_err());
+        assert!(settle("insecure_http = true", |_| ()).unwrap().check_exposure(outside).is_ok());
+        assert!(settle("tls_cert = 'a'\ntls_key = 'b'", |_| ()).unwrap().check_exposure(outside).is_ok());
+        for loopback in ["127.0.0.1:1", "[::1]:1"] {
+            assert!(settle("", |_| ()).unwrap().check_exposure(loopback.parse().unwrap()).is_ok());
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! From a configuration to a server that answers, and back.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use stead_api::{Limits, Listener, State};
+use stead_app::{App, Provider, Providers, Retention, Sealer, Settings};
+use stead_domain::{Code, Context, Error, Result};
+use stead_providers::local::Local;
+use stead_secrets::{Envelope, MasterKey};
+use stead_store::{Location, Store, settings};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+use super::configuration::Configuration;
+use super::directory::DataDirectory;
+use super::sockets;
+use crate::world;
+
+/// The name under which the store keeps the id of this installation, the owner label on everything made for it.
+pub const INSTALLATION: &str = "installation";
+
+pub async fn serve(configuration: Configuration) -> Result<()> {
+    start_logging(configuration.log_as_json);
+    let context = world::context();
+    let directory = DataDirectory::open(&configuration.data_dir)?;
+    if configuration.detach {
+        // Out of the terminal's session and out of the way of the directory that the user stood in.
+        let _ = rustix::process::setsid();
+        let _ = std::env::set_current_dir(&configuration.data_dir);
+    }
+    let store = open_store(&configuration).await?;
+    let installation = installation(&store, &context).await?;
+    let host = directory.host_id(&context)?;
+    let (tcp, address) = sockets::bind_tcp(&configuration).await?;
+    let tls = configuration.tls.as_ref().map(|(certificate, key)| sockets::load_tls(certificate, key)).transpose()?;
+    let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
+
+    let local: Arc<dyn Provider> = Arc::new(Local::open(&configuration.data_dir, &installation, host)?);
+    let mut providers = Providers::default().with(local);
+    for (name, served_by) in &configuration.provider_aliases {
+        providers.alias(*name, *served_by)?;
+    }
+    let app_settings = Settings {
+        version: env!("CARGO_PKG_VERSION"),
+        data_dir: configuration.data_dir.clone(),
+        address: url.clone(),
+        allow_unsandboxed: configuration.allow_unsandboxed,
+        allow_host_paths: configuration.allow_host_paths.clone(),
+        retention: Retention { audit: configuration.keep_audit.into(), tombstones: configuration.keep_tombstones.into() },
+    };
+    let app = App::new(store, context.clone(), providers, sealer(&directory, &context)?, app_settings, host);
+    app.seed(&user_name(), |key| directory.write("owner.key", key)).await?;
+    app.start_background();
+
+    let shutdown = Arc::new(Notify::new());
+    let state = State {
+        app: app.clone(),
+        limits: Arc::new(Limits::per_minute(configuration.rate_limit)),
+        metrics: stead_api::install_metrics().map_err(Error::internal)?,
+        started_at: context.now(),
+        shutdown: Arc::clone(&shutdown),
+    };
+    let stop = CancellationToken::new();
+    let unix = sockets::bind_unix(&configuration.socket)?;
+    directory.write("address", &url)?;
+    announce(&url, &configuration);
+    let serving = stead_api::serve(vec![unix, Listener::Tcp(tcp, tls)], stead_api::router(state), stop.clone());
+    tokio::join!(serving, async {
+        wait_for_the_end(&shutdown).await;
+        stop.cancel();
+    });
+    app.stop().await;
+    let _ = std::fs::remove_file(&configuration.socket);
+    directory.remove("address");
+    tracing::info!("ended");
+    Ok(())
+}
+
+pub async fn open_store(configuration: &Configuration) -> Result<Store> {
+    let location = match &configuration.database {
+        Some(url) => Location::Postgres(url.clone()),
+        None => Location::Sqlite(configuration.data_dir.join("stead.db")),
+    };
+    stead_store::open(&location).await.map_err(|error| {
+        let what = if configuration.database.is_some() { "the database" } else { "the store in the data directory" };
+        let cause = error.to_string();
+        let error = Error::from(error);
+        match error.code() {
+            Code::StoreTooNew => error,
+            // At the start the operator is the reader: the cause is what helps.
+            code => Error::new(code, format!("{what} cannot be opened: {cause}"))
+                .suggestion(error.suggested().unwrap_or("check --database and --data-dir; `stead doctor` looks closer")),
+        }
+    })
+}
+
+async fn installation(store: &Store, context: &Context) -> Result<String> {
+    let random: [u8; 16] = context.random();
+    let fresh: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    store.write(move |unit| Box::pin(async move { Ok::<_, Error>(settings::get_or_set(unit, INSTALLATION, &fresh).await?) })).await
+}
+
+struct Sealing(Envelope);
+
+impl Sealer for Sealing {
+    fn seal(&self, belongs_to: &[u8], value: &[u8]) -> Result<Vec<u8>> {
+        self.0.seal(belongs_to, value).map_err(Error::internal)
+    }
+
+    fn open(&self, belongs_to: &[u8], sealed: &[u8]) -> Result<Vec<u8>> {
+        self.0.open(belongs_to, sealed).map_err(Error::internal)
+    }
+}
+
+fn sealer(directory: &DataDirectory, context: &Context) -> Result<Arc<dyn Sealer>> {
+    let key = MasterKey::load_or_create(&directory.join("master.key"), context)
+        .map_err(|error| Error::new(Code::LocalFile, error.to_string()).suggestion("`stead doctor --fix` mends permissions"))?;
+    Ok(Arc::new(Sealing(Envelope::new(key, context.clone()))))
+}
+
+/// How the operator is called in records.
+fn user_name() -> String {
+    std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "operator".to_owned())
+}
+
+fn start_logging(as_json: bool) {
+    let filter = EnvFilter::try_from_env("STEAD_LOG").unwrap_or_else(|_| EnvFilter::new("info,sqlx=warn"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
+    // A second start in one process (tests) keeps the first.
+    let _ = if as_json { builder.json().try_init() } else { builder.try_init() };
+}
+
+/// The address goes to stdout, for people and for scripts that wait for it.
+fn announce(url: &str, configuration: &Configuration) {
+    tracing::info!(address = url, socket = %configuration.socket.display(), data_dir = %configuration.data_dir.display(), "serving");
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{url}").and_then(|()| out.flush());
+}
+
+async fn wait_for_the_end(shutdown: &Notify) {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        return shutdown.notified().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        () = shutdown.notified() => {}
+    }
+    tracing::info!("ending: no new requests, those under way finish");
+}

@@ -1,0 +1,7 @@
+//! A server of the test's own, and ways to talk to it.
+
+mod http;
+mod server;
+
+pub use http::{Http, Reply};
+pub use server::{Server, ServerBuilder, stead};

@@ -1,6 +1,7 @@
 //! What Stead needs of whoever makes sandboxes.
 
 use async_trait::async_trait;
+use stead_domain::definition::Spec;
 use stead_domain::ids::{HostId, SandboxId};
 use stead_domain::posture::Capabilities;
 use stead_domain::provider::ProviderName;
@@ -21,6 +22,11 @@ pub trait Provider: Send + Sync {
 
     /// The host whose sandboxes it keeps; none when any server may speak for it.
     fn host(&self) -> Option<HostId>;
+
+    /// Refuses a definition that this provider cannot carry out for reasons of its own, beyond what its capabilities say.
+    fn check_definition(&self, _spec: &Spec) -> stead_domain::Result<()> {
+        Ok(())
+    }
 
     async fn create(&self, request: &NewSandbox) -> Result<Resource, ProviderError>;
     async fn inspect(&self, sandbox: &Sandbox) -> Result<Observation, ProviderError>;

@@ -48,8 +48,10 @@ impl App {
         self.store
             .write(move |unit| {
                 Box::pin(async move {
-                    for environment in environments::of_deleted_projects(unit).await? {
-                        crate::environments::begin_destroying(unit, &context, environment, None).await?;
+                    for id in environments::of_deleted_projects(unit).await? {
+                        if let Some(environment) = environments::lock(unit, id).await? {
+                            crate::environments::begin_destroying(unit, &context, environment, None).await?;
+                        }
                     }
                     idempotency::wipe_sealed(unit, now).await?;
                     Ok(())

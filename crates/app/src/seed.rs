@@ -17,17 +17,20 @@ const ENVIRONMENT_SEEDED: &str = "local_default_seeded";
 
 impl App {
     /// Makes what the first start makes, once. `keep_key` stores the key where the operator finds it; the key counts only after that.
-    pub async fn seed(&self, operator_name: &str, keep_key: impl FnOnce(&str) -> Result<()>) -> Result<()> {
+    /// False when another server, on the same database, made it at the same time: then the key that was kept is nobody's.
+    pub async fn seed(&self, operator_name: &str, keep_key: impl FnOnce(&str) -> Result<()>) -> Result<bool> {
         let operator = self.store.read(|unit| Box::pin(async move { Ok::<_, Error>(settings::get(unit, OPERATOR).await?) })).await?;
+        let mut first = true;
         if operator.is_none() {
             let secret = api_key::generate(&self.context);
             keep_key(&secret)?;
-            self.seed_identity(operator_name, secret).await?;
+            first = self.seed_identity(operator_name, secret).await?;
         }
-        self.seed_environment().await
+        self.seed_environment().await?;
+        Ok(first)
     }
 
-    async fn seed_identity(&self, operator_name: &str, secret: String) -> Result<()> {
+    async fn seed_identity(&self, operator_name: &str, secret: String) -> Result<bool> {
         let (context, now) = (self.context.clone(), self.context.now());
         let name = if names::check_name("name", operator_name).is_ok() { operator_name.to_owned() } else { "operator".to_owned() };
         self.store
@@ -37,7 +40,7 @@ impl App {
                         Principal { id: PrincipalId::new(&context), home: None, kind: PrincipalKind::User, name, created_at: now };
                     // Of two servers that start together on one database, the first wins; the other's key is nobody's.
                     if settings::get_or_set(unit, OPERATOR, &principal.id.to_string()).await? != principal.id.to_string() {
-                        return Ok(());
+                        return Ok(false);
                     }
                     principals::insert(unit, &principal).await?;
                     let project = Project {
@@ -62,7 +65,7 @@ impl App {
                         updated_at: now,
                     };
                     api_keys::insert(unit, &key, &api_key::hash(&secret), false).await?;
-                    Ok(())
+                    Ok(true)
                 })
             })
             .await

@@ -12,8 +12,6 @@ pub struct Settings {
     pub address: String,
     /// Whether `sandbox.mode: off` is taken. It turns keyless access off: unsandboxed code of the same user would look like the operator.
     pub allow_unsandboxed: bool,
-    /// Directories that definitions may mount from.
-    pub allow_host_paths: Vec<PathBuf>,
     pub retention: Retention,
 }
 

@@ -84,7 +84,7 @@ fn read(row: &Row) -> Result<Environment> {
 /// Names are unique among those with the same of this: the project's, or one owner's.
 fn scope_key(environment: &Environment) -> String {
     match environment.scope {
-        Some(Scope::Owner) => environment.owned_by.clone().unwrap_or_default(),
+        Some(Scope::Owner) => format!("owner:{}", environment.owned_by.as_deref().unwrap_or_default()),
         None => String::new(),
     }
 }
@@ -271,8 +271,13 @@ pub async fn of_project(unit: &mut Unit, project: ProjectId) -> Result<Vec<Envir
 }
 
 /// Live ones whose project was deleted while they were being made.
-pub async fn of_deleted_projects(unit: &mut Unit) -> Result<Vec<Environment>> {
-    const SQL: &str =
-        select!("t.deleted_at IS NULL AND t.project_id IN (SELECT id FROM projects WHERE deleted_at IS NOT NULL) ORDER BY t.id LIMIT 500");
-    unit.fetch(SQL, &[]).await?.iter().map(read).collect()
+pub async fn of_deleted_projects(unit: &mut Unit) -> Result<Vec<EnvironmentId>> {
+    let rows = unit
+        .fetch(
+            "SELECT id FROM environments WHERE deleted_at IS NULL AND project_id IN (SELECT id FROM projects WHERE deleted_at IS NOT NULL)
+             ORDER BY id LIMIT 500",
+            &[],
+        )
+        .await?;
+    rows.iter().map(|row| row.reader().parsed()).collect()
 }

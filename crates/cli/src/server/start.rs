@@ -24,6 +24,8 @@ pub const INSTALLATION: &str = "installation";
 
 pub async fn serve(configuration: Configuration) -> Result<()> {
     start_logging(configuration.log_as_json);
+    // Nothing that the server writes is anybody else's to read.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let context = world::context();
     let directory = DataDirectory::open(&configuration.data_dir)?;
     if configuration.detach {
@@ -38,7 +40,8 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
     let tls = configuration.tls.as_ref().map(|(certificate, key)| sockets::load_tls(certificate, key)).transpose()?;
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
 
-    let local: Arc<dyn Provider> = Arc::new(Local::open(&configuration.data_dir, &installation, host)?);
+    let local: Arc<dyn Provider> =
+        Arc::new(Local::open(&configuration.data_dir, &installation, host, configuration.allow_host_paths.clone())?);
     let mut providers = Providers::default().with(local);
     for (name, served_by) in &configuration.provider_aliases {
         providers.alias(*name, *served_by)?;
@@ -48,11 +51,13 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
         data_dir: configuration.data_dir.clone(),
         address: url.clone(),
         allow_unsandboxed: configuration.allow_unsandboxed,
-        allow_host_paths: configuration.allow_host_paths.clone(),
         retention: Retention { audit: configuration.keep_audit.into(), tombstones: configuration.keep_tombstones.into() },
     };
     let app = App::new(store, context.clone(), providers, sealer(&directory, &context)?, app_settings, host);
-    app.seed(&user_name(), |key| directory.write("owner.key", key)).await?;
+    if !app.seed(&user_name(), |key| directory.write("owner.key", key)).await? {
+        // Another server on the same database was first: the key in our hands opens nothing.
+        directory.remove("owner.key");
+    }
     app.start_background();
 
     let shutdown = Arc::new(Notify::new());

@@ -56,7 +56,7 @@ impl Surroundings {
         let stated = self.path(variable).filter(|path| path.is_absolute());
         let base = stated.or_else(|| self.path("HOME").filter(|home| home.is_absolute()).map(|home| home.join(below_home)));
         base.map(|base| base.join("stead")).ok_or_else(|| {
-            Error::new(Code::Usage, format!("neither {variable} nor HOME says where your files are")).suggestion(suggestion).into()
+            Error::new(Code::Usage, format!("neither {variable} nor HOME says where your files are")).suggestion(suggestion)
         })
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The directory's name is the label, and `sandboxes/.installation` says whose they are: what another store made there is never touched.
 
+mod host_paths;
 mod shared_sync;
 mod tree;
 
@@ -10,8 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use host_paths::HostPaths;
 use shared_sync::SharedSync;
 use stead_app::{Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
+use stead_domain::definition::Spec;
 use stead_domain::ids::{HostId, SandboxId};
 use stead_domain::posture::{Capabilities, Enforcement};
 use stead_domain::provider::ProviderName;
@@ -25,12 +28,13 @@ pub struct Local {
     /// Where a removed sandbox lies until its files are gone.
     trash: PathBuf,
     host: HostId,
+    host_paths: HostPaths,
     sync: Arc<SharedSync>,
 }
 
 impl Local {
     /// Opens the directory below `data_dir` for this installation. Another installation's directory is refused.
-    pub fn open(data_dir: &Path, installation: &str, host: HostId) -> Result<Self> {
+    pub fn open(data_dir: &Path, installation: &str, host: HostId, allow_host_paths: Vec<PathBuf>) -> Result<Self> {
         let root = data_dir.join("sandboxes");
         let trash = data_dir.join("trash");
         for directory in [&root, &trash] {
@@ -50,7 +54,8 @@ impl Local {
             Err(error) if error.kind() == ErrorKind::NotFound => write_marker(&marker, installation)?,
             Err(error) => return Err(failed(error)),
         }
-        let local = Self { sync: Arc::new(SharedSync::open(&root).map_err(failed)?), root, trash, host };
+        let host_paths = HostPaths { allowed: allow_host_paths, data_dir: data_dir.to_owned() };
+        let local = Self { sync: Arc::new(SharedSync::open(&root).map_err(failed)?), root, trash, host, host_paths };
         // Left by a server that was ended while it removed files.
         local.empty_trash_behind();
         Ok(local)
@@ -115,6 +120,10 @@ impl Provider for Local {
 
     fn host(&self) -> Option<HostId> {
         Some(self.host)
+    }
+
+    fn check_definition(&self, spec: &Spec) -> stead_domain::Result<()> {
+        spec.host_paths().try_for_each(|(index, path)| self.host_paths.check(&format!("spec.mounts[{index}].source"), Path::new(path)))
     }
 
     async fn create(&self, request: &NewSandbox) -> Result<Resource> {
@@ -192,7 +201,7 @@ mod tests {
     use super::*;
 
     fn local(directory: &Path, installation: &str) -> Result<Local> {
-        Local::open(directory, installation, HostId::new(&context(1).0))
+        Local::open(directory, installation, HostId::new(&context(1).0), Vec::new())
     }
 
     fn new(seed: u64) -> NewSandbox {

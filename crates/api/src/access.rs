@@ -53,6 +53,11 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     (Method::POST, "/v1/system/shutdown", OPERATOR),
 ];
 
+/// The methods that an address has, for `Allow`.
+pub fn methods(path: &str) -> Vec<&'static str> {
+    ACCESS.iter().filter(|(_, route, _)| *route == path).map(|(method, ..)| method.as_str()).collect()
+}
+
 /// What a route needs; none for one that is not in the table.
 pub fn needed(method: &Method, path: &str) -> Option<Access> {
     // A HEAD tells no more than the GET it stands for.

@@ -64,7 +64,8 @@ fn write_error(response: &mut Response, error: &Error, request_id: RequestId) {
 
 /// The inner half, for requests that a route matches: who is it, may they, how often.
 pub async fn inner(axum::extract::State(state): axum::extract::State<State>, request: Request, next: Next) -> Response {
-    match admit(&state, request).await {
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
+    match admit(&state, request, &route).await {
         Ok((request, allowance)) => {
             let mut response = next.run(request).await;
             if let Some(allowance) = allowance {
@@ -72,7 +73,14 @@ pub async fn inner(axum::extract::State(state): axum::extract::State<State>, req
             }
             response
         }
-        Err(Refusal::Error(error)) => Failure(error).into_response(),
+        Err(Refusal::Error(error)) => {
+            let allowed = (error.code() == Code::MethodNotAllowed).then(|| access::methods(&route).join(", "));
+            let mut response = Failure(error).into_response();
+            if let Some(allowed) = allowed.and_then(|allowed| HeaderValue::from_str(&allowed).ok()) {
+                response.headers_mut().insert(http::header::ALLOW, allowed);
+            }
+            response
+        }
         Err(Refusal::TooMany(error, allowance)) => {
             let mut response = Failure(error).into_response();
             allowance.write(response.headers_mut(), state.app.context().now(), true);
@@ -92,30 +100,31 @@ impl From<Error> for Refusal {
     }
 }
 
-async fn admit(state: &State, request: Request) -> Result<(Request, Option<crate::limits::Allowance>), Refusal> {
-    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
-    let access = access::needed(request.method(), &route)
-        .ok_or_else(|| Error::internal(format!("{} {route} does not say what it needs", request.method())))?;
+async fn admit(state: &State, request: Request, route: &str) -> Result<(Request, Option<crate::limits::Allowance>), Refusal> {
+    let access = access::needed(request.method(), route).ok_or_else(|| no_method(request.method()))?;
     body::check_announced(&request)?;
     let peer = request.extensions().get::<Arc<Peer>>().cloned();
     let presented = presented(request.headers(), peer.as_deref(), state)?;
     let (mut parts, request_body) = request.into_parts();
-    let project = project_of(&mut parts, &route).await;
+    let project = project_of(&mut parts, route).await;
     let request_id = parts.extensions.get::<RequestId>().copied().unwrap_or_else(|| RequestId::new(state.app.context()));
-    // The door reads the body only of what can be repeated; everything else is read by its handler, after this.
-    let (idempotency, request_body) = match idempotency_key(&parts)? {
-        Some(key) => {
-            let bytes = body::read(request_body).await?;
-            let fingerprint = fingerprint(&parts, &bytes);
-            (Some(Idempotency { key, fingerprint }), Body::from(bytes))
-        }
-        None => (None, request_body),
-    };
     let source = peer.as_ref().map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
-    let admitted = state.app.admit(access, presented, project, Arrival { source, request_id, idempotency }).await?;
+    let mut admitted = state.app.admit(access, presented, project, Arrival { source, request_id }).await?;
     let allowance = match key_of(&admitted) {
         Some(key) => state.limits.count(key).map_err(|(error, allowance)| Refusal::TooMany(error, allowance))?,
         None => None,
+    };
+    // Only now, for who was let in: the body of what can be repeated is read here, everything else by its handler.
+    let request_body = match idempotency_key(&parts)? {
+        Some(key) => {
+            let bytes = body::read(request_body).await?;
+            let fingerprint = fingerprint(&parts, &bytes);
+            if let Admitted::Caller(caller) | Admitted::Entered(Entered { caller, .. }) = &mut admitted {
+                caller.idempotency = Some(Idempotency { key, fingerprint });
+            }
+            Body::from(bytes)
+        }
+        None => request_body,
     };
     match admitted {
         Admitted::Anybody => {}
@@ -189,9 +198,10 @@ pub async fn not_found(request: Request) -> Failure {
     Failure(Error::new(Code::NotFound, format!("there is nothing at `{path}`")).suggestion("see /docs/ for the routes that there are"))
 }
 
-pub async fn method_not_allowed(request: Request) -> Failure {
-    let message = format!("`{}` is not a method of this address", request.method().as_str().chars().take(32).collect::<String>());
-    Failure(Error::new(Code::MethodNotAllowed, message).suggestion("see /docs/ for the methods that it has"))
+/// What a method that an address does not have is answered. What is not in the table of access counts as not there.
+fn no_method(method: &Method) -> Error {
+    let message = format!("`{}` is not a method of this address", method.as_str().chars().take(32).collect::<String>());
+    Error::new(Code::MethodNotAllowed, message).suggestion("see /docs/ for the methods that it has")
 }
 
 /// The caller that the door let in.

@@ -56,7 +56,6 @@ async fn document() -> impl IntoResponse {
 pub fn router(state: State) -> Router {
     let routes: Router<State> = documented().into();
     routes
-        .method_not_allowed_fallback(door::method_not_allowed)
         .route_layer(from_fn_with_state(state.clone(), door::inner))
         .merge(docs::router())
         .fallback(door::not_found)

@@ -8,6 +8,7 @@ mod idempotency;
 pub mod identity;
 mod janitor;
 mod locks;
+mod patience;
 mod provider;
 mod providers;
 mod reconcile;

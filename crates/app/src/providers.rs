@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use stead_domain::provider::{ProviderCheck, ProviderName, ProviderView};
 use stead_domain::{Code, Error, Result};
 
 use crate::App;
+use crate::patience::{PATIENCE, Patient};
 use crate::provider::Provider;
 
 #[derive(Default)]
@@ -17,8 +19,14 @@ pub struct Providers {
 
 impl Providers {
     #[must_use]
-    pub fn with(mut self, provider: Arc<dyn Provider>) -> Self {
-        self.configured.insert(provider.name(), provider);
+    pub fn with(self, provider: Arc<dyn Provider>) -> Self {
+        self.with_patience(provider, PATIENCE)
+    }
+
+    /// The same for one that must answer sooner, or may answer later, than others.
+    #[must_use]
+    pub fn with_patience(mut self, inner: Arc<dyn Provider>, limit: Duration) -> Self {
+        self.configured.insert(inner.name(), Arc::new(Patient { inner, limit }));
         self
     }
 

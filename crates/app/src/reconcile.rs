@@ -13,7 +13,7 @@ use stead_store::{Unit, environments, sandboxes};
 use crate::audit::{Act, record, record_own};
 use crate::environments::unknown;
 use crate::idempotency::{self, Claim, Outcome};
-use crate::provider::NewSandbox;
+use crate::provider::{NewSandbox, Resource};
 use crate::{App, Entered};
 
 const EVERY: Duration = Duration::from_secs(5);
@@ -35,13 +35,31 @@ impl App {
     /// One pass over what is unfinished.
     pub async fn reconcile_unfinished(&self) -> Result<()> {
         let (host, context) = (self.host, self.context.clone());
-        let unfinished =
-            self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(environments::unfinished(unit, host).await?) })).await?;
+        let (unfinished, alone) = self
+            .store
+            .read(move |unit| {
+                Box::pin(
+                    async move { Ok::<_, Error>((environments::unfinished(unit, host).await?, sandboxes::unfinished(unit, host).await?)) },
+                )
+            })
+            .await?;
         for id in unfinished {
             // Busy means that a request is at it.
             let Some(_guard) = self.locks.try_lock(&id.to_string()) else { continue };
+            if self.stopping.is_cancelled() {
+                return Ok(());
+            }
             if let Err(error) = self.drive_locked(id).await {
                 tracing::warn!(environment = %id, %error, "not reconciled yet");
+            }
+        }
+        for id in alone {
+            let Some(_guard) = self.locks.try_lock(&id.to_string()) else { continue };
+            if self.stopping.is_cancelled() {
+                return Ok(());
+            }
+            if let Err(error) = self.drive_sandbox_locked(id).await {
+                tracing::warn!(sandbox = %id, %error, "not reconciled yet");
             }
         }
         let now = context.now();
@@ -53,6 +71,7 @@ impl App {
                             crate::environments::begin_destroying(unit, &context, environment, None).await?;
                         }
                     }
+                    sandboxes::doom_of_deleted_projects(unit, now).await?;
                     idempotency::wipe_sealed(unit, now).await?;
                     Ok(())
                 })
@@ -71,7 +90,8 @@ impl App {
         let environment = self.load(id).await?;
         match environment.status {
             EnvironmentStatus::Provisioning => match self.provision(id, None).await {
-                Err(error) if !error.is_recoverable() => self.fail(id, &error).await,
+                // Another host's is not ours to give up.
+                Err(error) if !error.is_recoverable() && error.code() != Code::EnvironmentOnOtherHost => self.fail(id, &error).await,
                 outcome => outcome,
             },
             EnvironmentStatus::Destroying => self.remove(id).await,
@@ -79,19 +99,19 @@ impl App {
         }
     }
 
-    async fn load(&self, id: EnvironmentId) -> Result<Environment> {
+    pub(crate) async fn load(&self, id: EnvironmentId) -> Result<Environment> {
         let found = self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(environments::find_any(unit, id).await?) })).await?;
         found.ok_or_else(|| unknown(id))
     }
 
-    async fn load_sandbox(&self, environment: &Environment) -> Result<Sandbox> {
+    pub(crate) async fn load_sandbox(&self, environment: &Environment) -> Result<Sandbox> {
         let id = environment.sandbox_id;
         let found = self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(sandboxes::find(unit, id).await?) })).await?;
         found.ok_or_else(|| Error::internal(format!("environment {} has no sandbox row {id}", environment.id)))
     }
 
     /// Only its own host touches a local sandbox.
-    fn check_host(&self, sandbox: &Sandbox) -> Result<()> {
+    pub(crate) fn check_host(&self, sandbox: &Sandbox) -> Result<()> {
         match sandbox.host_id {
             Some(host) if host != self.host => Err(Error::new(
                 Code::EnvironmentOnOtherHost,
@@ -125,15 +145,7 @@ impl App {
             .write(move |unit| {
                 Box::pin(async move {
                     if let Some(resource) = resource {
-                        let mut sandbox = locked_sandbox(unit, sandbox.id).await?;
-                        sandbox.status = SandboxStatus::Ready;
-                        sandbox.resource_id = Some(resource.id);
-                        sandbox.resource_name = Some(resource.name);
-                        sandbox.last_error = None;
-                        sandbox.updated_at = context.now();
-                        sandboxes::save(unit, &sandbox).await?;
-                        let status = ProviderStatus { state: "ready".to_owned(), observed_at: context.now(), message: None };
-                        sandboxes::observe(unit, sandbox.id, &status).await?;
+                        mark_made(unit, &context, sandbox.id, resource).await?;
                     }
                     let mut environment = environments::lock(unit, id).await?.ok_or_else(|| unknown(id))?;
                     // A delete may have come in between; then it stays that way and the next pass removes what was made.
@@ -245,6 +257,11 @@ impl App {
 
     async fn reconcile_to_the_end(&self, entered: Entered, id: EnvironmentId) -> Result<Outcome<Environment>> {
         let _guard = self.locks.lock(&id.to_string()).await;
+        // Before anything is written: this server has nothing to say about another host's.
+        let environment = self.load(id).await?;
+        if environment.destroyed_at.is_none() {
+            self.check_host(&self.load_sandbox(&environment).await?)?;
+        }
         let (context, sealer, caller) = (self.context.clone(), self.sealer.clone(), entered.caller.clone());
         let claim = self
             .store
@@ -357,6 +374,29 @@ pub(crate) async fn mark_presence(
         environments::save(unit, &environment).await?;
     }
     Ok(())
+}
+
+/// Notes what the provider made. A sandbox that was marked for removal meanwhile stays marked.
+pub(crate) async fn mark_made(
+    unit: &mut Unit,
+    context: &stead_domain::Context,
+    id: stead_domain::ids::SandboxId,
+    resource: Resource,
+) -> Result<Sandbox> {
+    let mut sandbox = locked_sandbox(unit, id).await?;
+    if matches!(sandbox.status, SandboxStatus::Destroying | SandboxStatus::Destroyed) {
+        return Ok(sandbox);
+    }
+    let now = context.now();
+    sandbox.status = SandboxStatus::Ready;
+    sandbox.resource_id = Some(resource.id);
+    sandbox.resource_name = Some(resource.name);
+    sandbox.last_error = None;
+    sandbox.observed_at = Some(now);
+    sandbox.updated_at = now;
+    sandboxes::save(unit, &sandbox).await?;
+    sandboxes::observe(unit, id, &ProviderStatus { state: "ready".to_owned(), observed_at: now, message: None }).await?;
+    Ok(sandbox)
 }
 
 pub(crate) async fn locked_sandbox(unit: &mut Unit, id: stead_domain::ids::SandboxId) -> Result<Sandbox> {

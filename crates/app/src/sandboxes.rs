@@ -1,9 +1,9 @@
 //! Sandboxes as records of their own: several environments may share one, and one that was made by itself stays until it is deleted.
 
 use serde::Deserialize;
-use stead_domain::environment::ProviderStatus;
 use stead_domain::ids::{ProjectId, SandboxId};
 use stead_domain::page::{Page, PageRequest};
+use stead_domain::principal::Caller;
 use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::{Sandbox, SandboxStatus};
 use stead_domain::{Code, Error, Result};
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::audit::{Act, record};
 use crate::idempotency::{self, Claim, Outcome};
 use crate::provider::NewSandbox;
-use crate::reconcile::locked_sandbox;
+use crate::reconcile::{locked_sandbox, mark_made};
 use crate::{App, Entered};
 
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
@@ -43,73 +43,148 @@ impl App {
 
     /// Makes one that belongs to no environment.
     pub async fn create_sandbox(&self, entered: &Entered, request: SandboxRequest) -> Result<Outcome<Sandbox>> {
-        let serving = self.providers.serving(request.provider.unwrap_or(ProviderName::Local))?.clone();
-        let (app, entered) = (self.clone(), entered.clone());
-        self.detached(async move {
-            let (context, sealer, caller) = (app.context.clone(), app.sealer.clone(), entered.caller.clone());
-            let now = context.now();
-            let mut sandbox = Sandbox {
-                id: SandboxId::new(&context),
-                project_id: entered.project,
-                provider: serving.name(),
-                status: SandboxStatus::Provisioning,
-                resource_id: None,
-                resource_name: None,
-                host_id: serving.host(),
-                made_for: None,
-                fence: 0,
-                last_error: None,
-                observed_at: None,
-                created_at: now,
-                updated_at: now,
-                destroyed_at: None,
-            };
-            let row = sandbox.clone();
-            let claim = app
-                .store
-                .write(move |unit| {
-                    Box::pin(async move {
-                        let claim = idempotency::claim(unit, &context, &*sealer, &caller).await?;
-                        if matches!(claim, Claim::New) {
-                            idempotency::note_target(unit, &caller, &row.id.to_string()).await?;
-                            sandboxes::insert(unit, &row).await?;
-                            let act = act(row.project_id, "sandbox.create", row.id);
-                            record(unit, &context, &caller, act).await?;
-                        }
-                        Ok::<_, Error>(claim)
-                    })
+        let serving = self.providers.serving(request.provider.unwrap_or(ProviderName::Local))?;
+        let (context, now) = (&self.context, self.context.now());
+        let sandbox = Sandbox {
+            id: SandboxId::new(context),
+            project_id: entered.project,
+            provider: serving.name(),
+            status: SandboxStatus::Provisioning,
+            resource_id: None,
+            resource_name: None,
+            host_id: serving.host(),
+            made_for: None,
+            fence: 0,
+            last_error: None,
+            observed_at: None,
+            created_at: now,
+            updated_at: now,
+            destroyed_at: None,
+        };
+        let (app, caller) = (self.clone(), entered.caller.clone());
+        self.detached(async move { app.create_sandbox_to_the_end(caller, sandbox).await }).await
+    }
+
+    async fn create_sandbox_to_the_end(&self, caller: Caller, sandbox: Sandbox) -> Result<Outcome<Sandbox>> {
+        let mut id = sandbox.id;
+        // Held from before the row is visible, so that the reconciler leaves it to us.
+        let mut _guard = self.locks.lock(&id.to_string()).await;
+        let (context, sealer, claimant) = (self.context.clone(), self.sealer.clone(), caller.clone());
+        let claim = self
+            .store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let claim = idempotency::claim(unit, &context, &*sealer, &claimant).await?;
+                    if matches!(claim, Claim::New) {
+                        idempotency::note_target(unit, &claimant, &sandbox.id.to_string()).await?;
+                        sandboxes::insert(unit, &sandbox).await?;
+                        record(unit, &context, &claimant, act(sandbox.project_id, "sandbox.create", sandbox.id)).await?;
+                    }
+                    Ok::<_, Error>(claim)
                 })
-                .await?;
-            match claim {
-                Claim::New => {}
-                Claim::Answered(reply) => return Ok(Outcome::Again(reply)),
-                // The provider finds by our id what the first request made: going on from there has the same outcome.
-                Claim::Unfinished(target) => {
-                    let id = target.and_then(|target| target.parse().ok()).ok_or_else(idempotency::in_progress)?;
-                    sandbox = app.get_sandbox(&entered, id).await?;
+            })
+            .await?;
+        match claim {
+            Claim::New => {}
+            Claim::Answered(reply) => return Ok(Outcome::Again(reply)),
+            // The provider finds by our id what the first request made: going on from there has the same outcome.
+            Claim::Unfinished(target) => {
+                id = target.and_then(|target| target.parse().ok()).ok_or_else(idempotency::in_progress)?;
+                _guard = self.locks.lock(&id.to_string()).await;
+                let sandbox = self.load_sandbox_row(id).await?;
+                self.check_host(&sandbox).map_err(|_| idempotency::in_progress())?;
+                if matches!(sandbox.status, SandboxStatus::Destroying | SandboxStatus::Destroyed) {
+                    return Err(Error::new(Code::Conflict, format!("sandbox `{id}`, which this request made, has been deleted"))
+                        .suggestion("use a new Idempotency-Key to make another one"));
                 }
             }
-            let resource = serving.create(&NewSandbox { id: sandbox.id, name: format!("sandbox-{}", sandbox.id.short()) }).await?;
-            let (context, caller) = (app.context.clone(), entered.caller.clone());
-            app.store
-                .write(move |unit| {
-                    Box::pin(async move {
-                        let now = context.now();
-                        let mut sandbox = locked_sandbox(unit, sandbox.id).await?;
-                        sandbox.status = SandboxStatus::Ready;
-                        sandbox.resource_id = Some(resource.id);
-                        sandbox.resource_name = Some(resource.name);
-                        sandbox.updated_at = now;
-                        sandboxes::save(unit, &sandbox).await?;
-                        let status = ProviderStatus { state: "ready".to_owned(), observed_at: now, message: None };
-                        sandboxes::observe(unit, sandbox.id, &status).await?;
-                        idempotency::answer(unit, &context, &caller, 201, &sandbox).await?;
-                        Ok(Outcome::New(sandbox))
-                    })
+        }
+        match self.provision_sandbox(id, Some(&caller)).await {
+            Ok(sandbox) => Ok(Outcome::New(sandbox)),
+            Err(error) => Err(self.undo_sandbox(id, &caller, error).await),
+        }
+    }
+
+    async fn load_sandbox_row(&self, id: SandboxId) -> Result<Sandbox> {
+        let found = self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(sandboxes::find(unit, id).await?) })).await?;
+        found.ok_or_else(|| unknown(id))
+    }
+
+    /// Makes it at the provider and marks it ready; with a caller, the reply to its request commits with it.
+    async fn provision_sandbox(&self, id: SandboxId, caller: Option<&Caller>) -> Result<Sandbox> {
+        let sandbox = self.load_sandbox_row(id).await?;
+        self.check_host(&sandbox)?;
+        let provider = self.providers.serving(sandbox.provider)?;
+        let resource = provider.create(&NewSandbox { id, name: format!("sandbox-{}", id.short()) }).await?;
+        let (context, caller) = (self.context.clone(), caller.cloned());
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let sandbox = mark_made(unit, &context, id, resource).await?;
+                    if let Some(caller) = &caller {
+                        idempotency::answer(unit, &context, caller, 201, &sandbox).await?;
+                    }
+                    Ok(sandbox)
                 })
-                .await
-        })
-        .await
+            })
+            .await
+    }
+
+    /// After a provider's failure nothing half-made stays, and the key may be used again.
+    async fn undo_sandbox(&self, id: SandboxId, caller: &Caller, error: Error) -> Error {
+        let (context, caller, cause) = (self.context.clone(), caller.clone(), error.message().to_owned());
+        let undone: Result<()> = self
+            .store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let mut sandbox = locked_sandbox(unit, id).await?;
+                    if sandbox.destroyed_at.is_none() {
+                        sandbox.status = SandboxStatus::Destroying;
+                        sandbox.last_error = Some(cause);
+                        sandbox.updated_at = context.now();
+                        sandboxes::save(unit, &sandbox).await?;
+                    }
+                    idempotency::give_back(unit, &caller).await
+                })
+            })
+            .await;
+        if let Err(error) = undone.and(self.drive_sandbox_locked(id).await.map(drop)) {
+            tracing::warn!(sandbox = %id, %error, "a creation that failed could not be undone yet; the reconciler goes on with it");
+        }
+        error.detail("sandbox_id", id.to_string())
+    }
+
+    /// Brings one of no environment to where its row says it should be. The caller holds the lock on its id.
+    pub(crate) async fn drive_sandbox_locked(&self, id: SandboxId) -> Result<Sandbox> {
+        let sandbox = self.load_sandbox_row(id).await?;
+        match sandbox.status {
+            SandboxStatus::Provisioning => match self.provision_sandbox(id, None).await {
+                Err(error) if !error.is_recoverable() && error.code() != Code::EnvironmentOnOtherHost => {
+                    self.fail_sandbox(id, &error).await
+                }
+                outcome => outcome,
+            },
+            SandboxStatus::Destroying => self.remove_sandbox(sandbox).await,
+            _ => Ok(sandbox),
+        }
+    }
+
+    async fn fail_sandbox(&self, id: SandboxId, error: &Error) -> Result<Sandbox> {
+        let (context, cause) = (self.context.clone(), error.message().to_owned());
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let mut sandbox = locked_sandbox(unit, id).await?;
+                    if sandbox.status == SandboxStatus::Provisioning {
+                        sandbox.status = SandboxStatus::Failed;
+                        sandbox.last_error = Some(cause);
+                        sandbox.updated_at = context.now();
+                        sandboxes::save(unit, &sandbox).await?;
+                    }
+                    Ok(sandbox)
+                })
+            })
+            .await
     }
 
     /// Deletes one that no live environment uses.
@@ -138,43 +213,35 @@ impl App {
             })
             .await?;
         let app = self.clone();
-        self.detached(async move { app.remove_sandbox(sandbox).await }).await
+        self.detached(async move {
+            let _guard = app.locks.lock(&id.to_string()).await;
+            app.remove_sandbox(sandbox).await
+        })
+        .await
     }
 
-    async fn remove_sandbox(&self, mut sandbox: Sandbox) -> Result<Sandbox> {
-        if sandbox.destroyed_at.is_some() {
+    /// Removes one that is marked for it. Another host's is left to that host.
+    async fn remove_sandbox(&self, sandbox: Sandbox) -> Result<Sandbox> {
+        if sandbox.destroyed_at.is_some() || self.check_host(&sandbox).is_err() {
             return Ok(sandbox);
         }
         self.providers.serving(sandbox.provider)?.destroy(sandbox.id, sandbox.resource_id.as_deref()).await?;
-        let context = self.context.clone();
+        let (context, id) = (self.context.clone(), sandbox.id);
         self.store
             .write(move |unit| {
                 Box::pin(async move {
-                    let now = context.now();
-                    sandbox.status = SandboxStatus::Destroyed;
-                    sandbox.destroyed_at = Some(now);
-                    sandbox.updated_at = now;
-                    sandboxes::save(unit, &sandbox).await?;
+                    let mut sandbox = locked_sandbox(unit, id).await?;
+                    if sandbox.destroyed_at.is_none() {
+                        let now = context.now();
+                        sandbox.status = SandboxStatus::Destroyed;
+                        sandbox.destroyed_at = Some(now);
+                        sandbox.updated_at = now;
+                        sandboxes::save(unit, &sandbox).await?;
+                    }
                     Ok(sandbox)
                 })
             })
             .await
-    }
-
-    /// What a deleted project leaves besides its environments.
-    pub(crate) async fn remove_standalone_sandboxes(&self, project: ProjectId) -> Result<()> {
-        loop {
-            let page = PageRequest { limit: 100, after: None };
-            let rows =
-                self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(sandboxes::list(unit, project, &page).await?) })).await?;
-            let mine: Vec<Sandbox> = rows.into_iter().filter(|row| row.host_id.is_none_or(|host| host == self.host)).collect();
-            if mine.is_empty() {
-                return Ok(());
-            }
-            for sandbox in mine {
-                self.remove_sandbox(sandbox).await?;
-            }
-        }
     }
 }
 

@@ -7,6 +7,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::strict::Strict;
+
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 macro_rules! codes {
@@ -230,7 +232,7 @@ pub struct ErrorContent {
 /// Reads JSON text and tells apart what is malformed (with line and column) from what is invalid (with the field).
 pub fn parse_json<T: serde::de::DeserializeOwned>(text: &[u8]) -> Result<T> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+    let value = serde_path_to_error::deserialize(Strict(&mut deserializer)).map_err(|error| {
         let path = error.path().to_string();
         from_json(error.inner(), &path)
     })?;
@@ -240,7 +242,7 @@ pub fn parse_json<T: serde::de::DeserializeOwned>(text: &[u8]) -> Result<T> {
 
 /// The same for a value that is already JSON; `prefix` names where it stood.
 pub fn parse_value<T: serde::de::DeserializeOwned>(value: Value, prefix: &str) -> Result<T> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
+    serde_path_to_error::deserialize(Strict(value)).map_err(|error| {
         let inner = error.path().to_string();
         let path = match (prefix, inner.as_str()) {
             (prefix, ".") => prefix.to_owned(),
@@ -320,5 +322,9 @@ mod tests {
         let missing = parse_json::<Outside>(b"{}").unwrap_err();
         assert_eq!((missing.code(), missing.details()["field"].as_str()), (Code::InvalidField, Some("inside")));
         assert_eq!(parse_json::<Outside>(br#"{"inside": {}}"#).unwrap().inside.number, 0);
+        assert!(parse_json::<Outside>(br#"[{"number": 1}]"#).is_err(), "a list is no object");
+        let list = parse_json::<Outside>(br#"{"inside": [1]}"#).unwrap_err();
+        assert_eq!((list.code(), list.details()["field"].as_str()), (Code::InvalidField, Some("inside")));
+        assert!(parse_value::<Outside>(serde_json::json!({"inside": [1]}), "spec").is_err());
     }
 }

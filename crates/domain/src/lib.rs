@@ -22,6 +22,7 @@ pub mod project;
 pub mod provider;
 pub mod sandbox;
 pub mod states;
+mod strict;
 pub mod tags;
 pub mod time;
 

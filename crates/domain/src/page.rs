@@ -71,7 +71,8 @@ impl PageRequest {
         if !(1..=MAXIMUM_LIMIT).contains(&limit) {
             return Err(Error::field("limit", format!("must be between 1 and {MAXIMUM_LIMIT}")));
         }
-        let after = cursor.map(Cursor::decode).transpose()?.map(|cursor| cursor.0);
+        // A client that has no cursor may say so with an empty one.
+        let after = cursor.filter(|cursor| !cursor.is_empty()).map(Cursor::decode).transpose()?.map(|cursor| cursor.0);
         Ok(Self { limit, after })
     }
 

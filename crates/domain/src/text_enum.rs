@@ -4,7 +4,7 @@
 macro_rules! text_enum {
     ($(#[$documentation:meta])* pub enum $name:ident { $($(#[$note:meta])* $variant:ident = $text:literal $(| $alias:literal)*,)* }) => {
         $(#[$documentation])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
         pub enum $name {
             $($(#[$note])* #[serde(rename = $text $(, alias = $alias)*)] $variant,)*
         }
@@ -16,6 +16,18 @@ macro_rules! text_enum {
                 match self { $(Self::$variant => $text,)* }
             }
         }
+
+        // By hand: the derive does not see words that come through a macro.
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                utoipa::openapi::schema::ObjectBuilder::new()
+                    .schema_type(utoipa::openapi::schema::Type::String)
+                    .enum_values(Some([$($text),*]))
+                    .into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {}
 
         impl std::fmt::Display for $name {
             fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -274,7 +274,7 @@ pub async fn of_project(unit: &mut Unit, project: ProjectId) -> Result<Vec<Envir
 pub async fn of_deleted_projects(unit: &mut Unit) -> Result<Vec<EnvironmentId>> {
     let rows = unit
         .fetch(
-            "SELECT id FROM environments WHERE deleted_at IS NULL AND project_id IN (SELECT id FROM projects WHERE deleted_at IS NOT NULL)
+            "SELECT id FROM environments WHERE deleted_at IS NULL AND destroyed_at IS NULL AND project_id IN (SELECT id FROM projects WHERE deleted_at IS NOT NULL)
              ORDER BY id LIMIT 500",
             &[],
         )

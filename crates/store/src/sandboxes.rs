@@ -1,5 +1,6 @@
 //! Sandboxes.
 
+use stead_domain::Timestamp;
 use stead_domain::environment::ProviderStatus;
 use stead_domain::ids::{HostId, ProjectId, SandboxId};
 use stead_domain::page::PageRequest;
@@ -83,6 +84,30 @@ pub async fn of_host(unit: &mut Unit, provider: ProviderName, host: Option<HostI
         .bind_some(" AND id > ?", after)
         .push(" ORDER BY id LIMIT 500");
     unit.fetch_built(&sql).await?.iter().map(read).collect()
+}
+
+/// Those of no environment that a server left between two steps. Only a local sandbox's own host sees it.
+pub async fn unfinished(unit: &mut Unit, host: HostId) -> Result<Vec<SandboxId>> {
+    let rows = unit
+        .fetch(
+            "SELECT id FROM sandboxes WHERE status IN ('provisioning', 'destroying') AND made_for IS NULL AND (host_id IS NULL OR host_id = $1)
+             ORDER BY updated_at LIMIT 500",
+            &[host.into()],
+        )
+        .await?;
+    rows.iter().map(|row| row.reader().parsed()).collect()
+}
+
+/// Marks those of no environment in deleted projects as going, and tells which they are.
+pub async fn doom_of_deleted_projects(unit: &mut Unit, now: Timestamp) -> Result<Vec<SandboxId>> {
+    let rows = unit
+        .fetch(
+            "UPDATE sandboxes SET status = 'destroying', updated_at = $1 WHERE made_for IS NULL AND destroyed_at IS NULL AND status <> 'destroying'
+             AND project_id IN (SELECT id FROM projects WHERE deleted_at IS NOT NULL) RETURNING id",
+            &[now.into()],
+        )
+        .await?;
+    rows.iter().map(|row| row.reader().parsed()).collect()
 }
 
 /// Writes everything that may change.

@@ -16,7 +16,7 @@ use stead_store::{StoreError, Unit, environments, sandboxes, versions};
 use utoipa::ToSchema;
 
 use crate::audit::{Act, record};
-use crate::environments::begin_destroying;
+use crate::environments::{begin_destroying, unknown};
 use crate::idempotency::{self, Claim, Outcome};
 use crate::{App, Entered};
 
@@ -116,9 +116,56 @@ impl App {
             Claim::Unfinished(target) => {
                 drop(guard);
                 let first: EnvironmentId = target.and_then(|target| target.parse().ok()).ok_or_else(idempotency::in_progress)?;
-                // Waits for the first request if it is under way here, and finishes what it left if it is not.
-                self.drive(first).await.map(Outcome::New)
+                self.finish_creation(first, caller).await
             }
+        }
+    }
+
+    /// Waits for the first request if it is under way here, and goes on from where it was cut off if it is not.
+    async fn finish_creation(&self, id: EnvironmentId, caller: Caller) -> Result<Outcome<Environment>> {
+        let _guard = self.locks.lock(&id.to_string()).await;
+        let sandbox = self.load_sandbox(&self.load(id).await?).await?;
+        self.check_host(&sandbox).map_err(|_| idempotency::in_progress())?;
+        let (context, sealer, claimant) = (self.context.clone(), self.sealer.clone(), caller.clone());
+        let (claim, environment) = self
+            .store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let claim = idempotency::claim(unit, &context, &*sealer, &claimant).await?;
+                    if matches!(claim, Claim::New) {
+                        // It failed meanwhile and gave the key back; the next repetition is a first request.
+                        return Err(idempotency::in_progress());
+                    }
+                    let mut environment = environments::lock(unit, id).await?.ok_or_else(|| unknown(id))?;
+                    if matches!(claim, Claim::Unfinished(_)) {
+                        match environment.status {
+                            EnvironmentStatus::Provisioning => {}
+                            EnvironmentStatus::Failed => {
+                                environment.status = EnvironmentStatus::Provisioning;
+                                environment.updated_at = context.now();
+                                environments::save(unit, &environment).await?;
+                            }
+                            EnvironmentStatus::Destroying | EnvironmentStatus::Destroyed => {
+                                return Err(Error::new(
+                                    Code::EnvironmentDestroyed,
+                                    format!("environment `{id}`, which this request made, has been deleted"),
+                                )
+                                .suggestion("use a new Idempotency-Key to make another one"));
+                            }
+                            _ => idempotency::answer(unit, &context, &claimant, 201, &environment).await?,
+                        }
+                    }
+                    Ok((claim, environment))
+                })
+            })
+            .await?;
+        match claim {
+            Claim::Answered(reply) => Ok(Outcome::Again(reply)),
+            _ if environment.status == EnvironmentStatus::Provisioning => match self.provision(id, Some(&caller)).await {
+                Ok(environment) => Ok(Outcome::New(environment)),
+                Err(error) => Err(self.undo_creation(id, &caller, error).await),
+            },
+            _ => Ok(Outcome::New(environment)),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use stead_domain::api_key;
 use stead_domain::ids::{PrincipalId, ProjectId, RequestId};
-use stead_domain::principal::{Caller, Credential, Idempotency, Role};
+use stead_domain::principal::{Caller, Credential, Role};
 use stead_domain::project::Project;
 use stead_domain::{Code, Error, Result};
 use stead_store::{Unit, api_keys, members, projects, settings};
@@ -39,7 +39,6 @@ pub enum Presented {
 pub struct Arrival {
     pub source: String,
     pub request_id: RequestId,
-    pub idempotency: Option<Idempotency>,
 }
 
 /// A caller in a project, with the role that it has there.
@@ -132,14 +131,7 @@ async fn identify(unit: &mut Unit, presented: Presented, arrival: Arrival, now: 
             (found.key.principal_id, Credential::Key { id: found.key.id, project }, is_operator)
         }
     };
-    Ok(Caller {
-        principal,
-        credential,
-        operator: is_operator,
-        source: arrival.source,
-        request_id: arrival.request_id,
-        idempotency: arrival.idempotency,
-    })
+    Ok(Caller { principal, credential, operator: is_operator, source: arrival.source, request_id: arrival.request_id, idempotency: None })
 }
 
 /// A project that the caller may not see is answered as one that is not there.

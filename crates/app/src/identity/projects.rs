@@ -6,7 +6,7 @@ use stead_domain::page::{Page, PageRequest};
 use stead_domain::principal::{Caller, Credential, Role};
 use stead_domain::project::Project;
 use stead_domain::{Code, Error, Result, names};
-use stead_store::{StoreError, environments, members, projects};
+use stead_store::{StoreError, environments, members, projects, sandboxes};
 use utoipa::ToSchema;
 
 use crate::audit::{Act, record};
@@ -142,7 +142,7 @@ impl App {
                 .suggestion(format!("repeat the call with ?confirm={}", entered.handle)));
         }
         let (context, entered) = (self.context.clone(), entered.clone());
-        let (project, doomed) = self
+        let (project, doomed, alone) = self
             .store
             .write(move |unit| {
                 Box::pin(async move {
@@ -166,7 +166,8 @@ impl App {
                     record(unit, &context, &entered.caller, act).await?;
                     project.updated_at = context.now();
                     projects::mark_deleted(unit, project.id, project.updated_at).await?;
-                    Ok::<_, Error>((project, doomed))
+                    let alone = sandboxes::doom_of_deleted_projects(unit, project.updated_at).await?;
+                    Ok::<_, Error>((project, doomed, alone))
                 })
             })
             .await?;
@@ -178,7 +179,12 @@ impl App {
                     tracing::warn!(environment = %id, %error, "an environment of a deleted project could not be removed yet");
                 }
             }
-            app.remove_standalone_sandboxes(project.id).await?;
+            for id in alone {
+                let _guard = app.locks.lock(&id.to_string()).await;
+                if let Err(error) = app.drive_sandbox_locked(id).await {
+                    tracing::warn!(sandbox = %id, %error, "a sandbox of a deleted project could not be removed yet");
+                }
+            }
             Ok(project)
         })
         .await

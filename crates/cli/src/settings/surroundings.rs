@@ -55,8 +55,7 @@ impl Surroundings {
     fn user_directory(&self, variable: &str, below_home: &str, suggestion: &str) -> Result<PathBuf> {
         let stated = self.path(variable).filter(|path| path.is_absolute());
         let base = stated.or_else(|| self.path("HOME").filter(|home| home.is_absolute()).map(|home| home.join(below_home)));
-        base.map(|base| base.join("stead")).ok_or_else(|| {
-            Error::new(Code::Usage, format!("neither {variable} nor HOME says where your files are")).suggestion(suggestion)
-        })
+        base.map(|base| base.join("stead"))
+            .ok_or_else(|| Error::new(Code::Usage, format!("neither {variable} nor HOME says where your files are")).suggestion(suggestion))
     }
 }

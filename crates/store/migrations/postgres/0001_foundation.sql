@@ -80,6 +80,8 @@ CREATE TABLE sandboxes (
 );
 CREATE INDEX sandboxes_project ON sandboxes (project_id, id);
 CREATE INDEX sandboxes_host ON sandboxes (host_id, id) WHERE destroyed_at IS NULL;
+CREATE INDEX sandboxes_unfinished ON sandboxes (status, updated_at) WHERE status IN ('provisioning', 'destroying');
+CREATE INDEX sandboxes_alone ON sandboxes (project_id) WHERE made_for IS NULL AND destroyed_at IS NULL;
 
 -- `name_key` and `scope_key` are what names are compared by; `deleted_at` is when the name became free.
 CREATE TABLE environments (
@@ -169,3 +171,4 @@ CREATE TABLE idempotency (
     PRIMARY KEY (scope, key)
 );
 CREATE INDEX idempotency_expiry ON idempotency (expires_at);
+CREATE INDEX idempotency_sealed ON idempotency (created_at) WHERE sealed = 1;

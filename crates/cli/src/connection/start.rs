@@ -3,7 +3,6 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -61,8 +60,6 @@ fn spawn(data_dir: &Path, log: File) -> Result<Child> {
         .stdin(Stdio::null())
         .stdout(log)
         .stderr(errors)
-        // Not in our group, so that an interrupt at this terminal does not reach it.
-        .process_group(0)
         .spawn()
         .map_err(|error| file_error("start", &program, &error))
 }

@@ -14,6 +14,11 @@ pub use options::ServeOptions;
 
 /// Serves until it is told to end.
 pub fn run(options: ServeOptions) -> Result<()> {
+    if options.detach {
+        // First of all: out of the terminal's session, so that neither an interrupt there nor a logout reaches the server. It cannot fail:
+        // whoever starts us this way does not make us the leader of a group.
+        let _ = rustix::process::setsid();
+    }
     let configuration = configuration::Configuration::settle(options)?;
     runtime()?.block_on(start::serve(configuration))
 }

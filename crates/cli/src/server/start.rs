@@ -29,8 +29,7 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
     let context = world::context();
     let directory = DataDirectory::open(&configuration.data_dir)?;
     if configuration.detach {
-        // Out of the terminal's session and out of the way of the directory that the user stood in.
-        let _ = rustix::process::setsid();
+        // Out of the way of the directory that the user stood in.
         let _ = std::env::set_current_dir(&configuration.data_dir);
     }
     let store = open_store(&configuration).await?;

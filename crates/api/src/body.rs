@@ -9,6 +9,7 @@ use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use stead_domain::error::parse_json;
 use stead_domain::{Code, Error};
+use tokio::time::Instant;
 
 use crate::reply::Failure;
 
@@ -16,6 +17,8 @@ use crate::reply::Failure;
 pub const LARGEST: usize = 1 << 20;
 /// How long the next part of a body may be in coming.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long all of it may take, so that nobody holds a connection with a byte now and then.
+const WHOLE: Duration = Duration::from_secs(60);
 
 fn too_large() -> Error {
     Error::new(Code::PayloadTooLarge, format!("the body is larger than {LARGEST} bytes"))
@@ -27,8 +30,9 @@ fn too_large() -> Error {
 pub async fn read(body: Body) -> Result<Bytes, Error> {
     let mut body = body;
     let mut whole = Vec::new();
+    let end = Instant::now() + WHOLE;
     loop {
-        let next = tokio::time::timeout(PATIENCE, body.frame()).await;
+        let next = tokio::time::timeout_at(end.min(Instant::now() + PATIENCE), body.frame()).await;
         let frame =
             next.map_err(|_| Error::new(Code::BadRequest, "the body did not arrive in time").suggestion("send it without long pauses"))?;
         let Some(frame) = frame else { return Ok(whole.into()) };

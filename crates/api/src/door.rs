@@ -14,14 +14,17 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 use stead_app::identity::access::{Admitted, Arrival};
-use stead_app::{Entered, Presented};
+use stead_app::{Access, Entered, Presented};
 use stead_domain::ids::RequestId;
-use stead_domain::principal::{Caller, Credential, Idempotency};
+use stead_domain::principal::{Caller, Idempotency};
 use stead_domain::{Code, Error};
 
 use crate::listen::Peer;
 use crate::reply::{Carried, Failure};
 use crate::{State, access, body, metrics};
+
+/// The largest headers that are looked at. The sockets take twice as much before they hang up, so that this can be said.
+const LARGEST_HEAD: usize = 32 << 10;
 
 /// The outer half: ids, logs, metrics, error bodies. Also what no route matches comes through here.
 pub async fn outer(axum::extract::State(state): axum::extract::State<State>, mut request: Request, next: Next) -> Response {
@@ -30,8 +33,13 @@ pub async fn outer(axum::extract::State(state): axum::extract::State<State>, mut
     request.extensions_mut().insert(request_id);
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
-    let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-    let mut response = outcome.unwrap_or_else(|_| Failure(Error::internal("a handler panicked")).into_response());
+    let mut response = if size_of(request.headers()) > LARGEST_HEAD {
+        let error = Error::new(Code::HeadersTooLarge, format!("the headers are larger than {LARGEST_HEAD} bytes"));
+        Failure(error.detail("limit_bytes", LARGEST_HEAD).suggestion("send fewer or shorter headers")).into_response()
+    } else {
+        let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+        outcome.unwrap_or_else(|_| Failure(Error::internal("a handler panicked")).into_response())
+    };
     let carried = response.extensions_mut().remove::<Carried>();
     let status = response.status();
     let took = started.elapsed();
@@ -53,6 +61,10 @@ pub async fn outer(axum::extract::State(state): axum::extract::State<State>, mut
     }
     response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     response
+}
+
+fn size_of(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
 }
 
 fn write_error(response: &mut Response, error: &Error, request_id: RequestId) {
@@ -104,16 +116,22 @@ async fn admit(state: &State, request: Request, route: &str) -> Result<(Request,
     let access = access::needed(request.method(), route).ok_or_else(|| no_method(request.method()))?;
     body::check_announced(&request)?;
     let peer = request.extensions().get::<Arc<Peer>>().cloned();
-    let presented = presented(request.headers(), peer.as_deref(), state)?;
+    // What is open to anybody asks for nothing: there a wrong credential is as good as none.
+    let presented = match access {
+        Access::Open => Presented::Nothing,
+        _ => presented(request.headers(), peer.as_deref(), state)?,
+    };
     let (mut parts, request_body) = request.into_parts();
     let project = project_of(&mut parts, route).await;
     let request_id = parts.extensions.get::<RequestId>().copied().unwrap_or_else(|| RequestId::new(state.app.context()));
     let source = peer.as_ref().map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
-    let mut admitted = state.app.admit(access, presented, project, Arrival { source, request_id }).await?;
-    let allowance = match key_of(&admitted) {
+    let verdict = state.app.judge(access, presented, project, Arrival { source, request_id }).await?;
+    // Counted before it is told: trying doors is not free.
+    let allowance = match verdict.key {
         Some(key) => state.limits.count(key).map_err(|(error, allowance)| Refusal::TooMany(error, allowance))?,
         None => None,
     };
+    let mut admitted = verdict.outcome?;
     // Only now, for who was let in: the body of what can be repeated is read here, everything else by its handler.
     let request_body = match idempotency_key(&parts)? {
         Some(key) => {
@@ -132,14 +150,6 @@ async fn admit(state: &State, request: Request, route: &str) -> Result<(Request,
         Admitted::Entered(entered) => drop(parts.extensions.insert(entered)),
     }
     Ok((Request::from_parts(parts, request_body), allowance))
-}
-
-fn key_of(admitted: &Admitted) -> Option<stead_domain::ids::ApiKeyId> {
-    let (Admitted::Caller(caller) | Admitted::Entered(Entered { caller, .. })) = admitted else { return None };
-    match caller.credential {
-        Credential::Key { id, .. } => Some(id),
-        Credential::Socket => None,
-    }
 }
 
 /// A credential that is sent decides alone; only without one does the socket speak for the caller.
@@ -194,12 +204,16 @@ fn fingerprint(parts: &Parts, bytes: &[u8]) -> String {
 
 /// What a path that no route matches is answered.
 pub async fn not_found(request: Request) -> Failure {
-    let path: String = request.uri().path().chars().take(128).collect();
-    Failure(Error::new(Code::NotFound, format!("there is nothing at `{path}`")).suggestion("see /docs/ for the routes that there are"))
+    Failure(nothing_at(request.uri().path()))
+}
+
+pub fn nothing_at(path: &str) -> Error {
+    let path: String = path.chars().take(128).collect();
+    Error::new(Code::NotFound, format!("there is nothing at `{path}`")).suggestion("see /docs/ for the routes that there are")
 }
 
 /// What a method that an address does not have is answered. What is not in the table of access counts as not there.
-fn no_method(method: &Method) -> Error {
+pub fn no_method(method: &Method) -> Error {
     let message = format!("`{}` is not a method of this address", method.as_str().chars().take(32).collect::<String>());
     Error::new(Code::MethodNotAllowed, message).suggestion("see /docs/ for the methods that it has")
 }

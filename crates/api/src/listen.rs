@@ -13,7 +13,7 @@ use hyper_util::server::conn::auto;
 use stead_sandbox::peer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -21,8 +21,6 @@ use tower::ServiceExt;
 
 use crate::patience::Patient;
 
-/// More connections than this wait to be accepted.
-const CONNECTIONS: usize = 4096;
 /// How long the head of a request, or a TLS handshake, may take.
 const HEAD: Duration = Duration::from_secs(15);
 /// The largest head of a request.
@@ -70,12 +68,13 @@ impl Peer {
     }
 }
 
-/// Serves until `stop`, then lets what is under way finish for a while.
-pub async fn serve(listeners: Vec<Listener>, router: Router, stop: CancellationToken) {
+/// Serves until `stop`, then lets what is under way finish for a while. More than so many connections to one socket wait to be accepted:
+/// a crowd at one does not shut out who comes by the other.
+pub async fn serve(listeners: Vec<Listener>, router: Router, connections: usize, stop: CancellationToken) {
     let tasks = TaskTracker::new();
-    let slots = Arc::new(Semaphore::new(CONNECTIONS));
     for listener in listeners {
-        let server = Server { router: router.clone(), stop: stop.clone(), slots: Arc::clone(&slots), tasks: tasks.clone() };
+        let slots = Arc::new(Semaphore::new(connections));
+        let server = Server { router: router.clone(), stop: stop.clone(), slots, tasks: tasks.clone() };
         tasks.spawn(async move {
             match listener {
                 Listener::Unix(listener) => server.accept_unix(listener).await,
@@ -100,19 +99,19 @@ struct Server {
 
 impl Server {
     async fn accept_unix(self, listener: UnixListener) {
-        while let Some((socket, _)) = self.next(|| listener.accept()).await {
+        while let Some((slot, (socket, _))) = self.next(|| listener.accept()).await {
             let peer = Peer::of(&socket);
-            self.connection(peer, async move { Some(socket) });
+            self.connection(slot, peer, async move { Some(socket) });
         }
     }
 
     async fn accept_tcp(self, listener: TcpListener, tls: Option<TlsAcceptor>) {
-        while let Some((socket, address)) = self.next(|| listener.accept()).await {
+        while let Some((slot, (socket, address))) = self.next(|| listener.accept()).await {
             let _ = socket.set_nodelay(true);
             let peer = Peer::Remote(address);
             match tls.clone() {
-                None => self.connection(peer, async move { Some(socket) }),
-                Some(tls) => self.connection(peer, async move {
+                None => self.connection(slot, peer, async move { Some(socket) }),
+                Some(tls) => self.connection(slot, peer, async move {
                     match tokio::time::timeout(HEAD, tls.accept(socket)).await {
                         Ok(Ok(stream)) => Some(stream),
                         _ => None,
@@ -122,13 +121,18 @@ impl Server {
         }
     }
 
-    /// The next connection, or none when the server stops. A failure to accept (too many open files) passes; hammering it does not help.
-    async fn next<T, F: Future<Output = std::io::Result<T>>>(&self, accept: impl Fn() -> F) -> Option<T> {
+    /// The next connection that there is a slot for, or none when the server stops. A failure to accept (too many open files) passes;
+    /// hammering it does not help.
+    async fn next<T, F: Future<Output = std::io::Result<T>>>(&self, accept: impl Fn() -> F) -> Option<(OwnedSemaphorePermit, T)> {
+        let slot = tokio::select! {
+            () = self.stop.cancelled() => return None,
+            slot = Arc::clone(&self.slots).acquire_owned() => slot.ok()?,
+        };
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return None,
                 accepted = accept() => match accepted {
-                    Ok(accepted) => return Some(accepted),
+                    Ok(accepted) => return Some((slot, accepted)),
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
                         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -138,13 +142,13 @@ impl Server {
         }
     }
 
-    fn connection<I>(&self, peer: Peer, stream: impl Future<Output = Option<I>> + Send + 'static)
+    fn connection<I>(&self, slot: OwnedSemaphorePermit, peer: Peer, stream: impl Future<Output = Option<I>> + Send + 'static)
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let server = self.clone();
         self.tasks.spawn(async move {
-            let Ok(_slot) = server.slots.clone().acquire_owned().await else { return };
+            let _slot = slot;
             if let Some(stream) = stream.await {
                 metrics::gauge!("stead_http_connections").increment(1.0);
                 server.serve_connection(Arc::new(peer), stream).await;
@@ -167,7 +171,7 @@ impl Server {
             .max_header_list_size(HEAD_BYTES as u32)
             .keep_alive_interval(Some(HEAD))
             .keep_alive_timeout(HEAD);
-        let connection = builder.serve_connection_with_upgrades(TokioIo::new(Patient::new(stream)), service);
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(Patient::new(stream, HEAD)), service);
         tokio::pin!(connection);
         tokio::select! {
             outcome = connection.as_mut() => {

@@ -99,3 +99,16 @@ impl IntoResponses for ChangeErrors {
         all
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_document_in_the_documentation_is_current() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+        let current = format!("{}\n", super::document().to_pretty_json().unwrap());
+        if std::env::var_os("STEAD_UPDATE_DOCS").is_some() {
+            std::fs::write(&path, &current).unwrap();
+        }
+        assert!(std::fs::read_to_string(path).unwrap_or_default() == current, "docs/openapi.json is not current: run `make generate`");
+    }
+}

@@ -1,4 +1,4 @@
-//! A connection that is cut off when the other side stops taking what it asked for.
+//! A connection that is cut off when the other side stops taking what it asked for, or never asks.
 
 use std::io;
 use std::pin::Pin;
@@ -10,15 +10,26 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// How long a write may be stuck.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How HTTP/2 begins. Until it is clear whether this comes, no timer of the protocols runs.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub struct Patient<T> {
     inner: T,
     deadline: Option<Pin<Box<Sleep>>>,
+    opening: Option<Opening>,
+}
+
+/// The first bytes of a connection, which decide its protocol.
+struct Opening {
+    deadline: Pin<Box<Sleep>>,
+    /// How much of the preface has come.
+    seen: usize,
 }
 
 impl<T> Patient<T> {
-    pub fn new(inner: T) -> Self {
-        Self { inner, deadline: None }
+    /// `limit` is how long the other side may take to begin.
+    pub fn new(inner: T, limit: Duration) -> Self {
+        Self { inner, deadline: None, opening: Some(Opening { deadline: Box::pin(sleep(limit)), seen: 0 }) }
     }
 
     /// Passes progress on; counts the time while there is none.
@@ -36,7 +47,20 @@ impl<T> Patient<T> {
 
 impl<T: AsyncRead + Unpin> AsyncRead for Patient<T> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        let outcome = Pin::new(&mut self.inner).poll_read(context, buffer);
+        let Some(opening) = &mut self.opening else { return outcome };
+        if outcome.is_pending() {
+            ready!(opening.deadline.as_mut().poll(context));
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the other side did not begin a request")));
+        }
+        let new = &buffer.filled()[before..];
+        let decided = new.is_empty() || !PREFACE[opening.seen..].starts_with(new);
+        opening.seen += new.len();
+        if decided || opening.seen == PREFACE.len() {
+            self.opening = None;
+        }
+        outcome
     }
 }
 

@@ -8,7 +8,7 @@ use stead_domain::{Code, Context, Error, Result, Timestamp};
 use stead_store::Unit;
 use stead_store::idempotency::{self, StoredReply};
 
-use crate::Sealer;
+use crate::{App, Sealer};
 
 /// How long a key is remembered.
 const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
@@ -119,4 +119,32 @@ pub(crate) async fn wipe_sealed(unit: &mut Unit, now: Timestamp) -> Result<u64> 
 pub(crate) fn in_progress() -> Error {
     Error::new(Code::IdempotencyInProgress, "the first request with this Idempotency-Key has not ended yet")
         .suggestion("repeat it in a second")
+}
+
+impl App {
+    /// Runs what does no harm when it is repeated, and answers a repetition like the first request all the same.
+    pub async fn once<T: Serialize>(&self, caller: &Caller, work: impl Future<Output = Result<T>>) -> Result<Outcome<T>> {
+        if caller.idempotency.is_none() {
+            return work.await.map(Outcome::New);
+        }
+        let (context, sealer, claimant) = (self.context.clone(), self.sealer.clone(), caller.clone());
+        let claim = self.store.write(move |unit| Box::pin(async move { claim(unit, &context, &*sealer, &claimant).await })).await?;
+        if let Claim::Answered(reply) = claim {
+            return Ok(Outcome::Again(reply));
+        }
+        let outcome = work.await;
+        let body = outcome.as_ref().ok().map(serde_json::to_value).transpose().map_err(Error::internal)?;
+        let (context, claimant) = (self.context.clone(), caller.clone());
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    match body {
+                        Some(body) => answer(unit, &context, &claimant, 200, &body).await,
+                        None => give_back(unit, &claimant).await,
+                    }
+                })
+            })
+            .await?;
+        outcome.map(Outcome::New)
+    }
 }

@@ -11,6 +11,10 @@ use crate::App;
 use crate::patience::{PATIENCE, Patient};
 use crate::provider::Provider;
 
+fn needs(name: ProviderName) -> &'static str {
+    name.needs().unwrap_or("a worker that attaches it (`stead worker --attach DIR`)")
+}
+
 #[derive(Default)]
 pub struct Providers {
     configured: BTreeMap<ProviderName, Arc<dyn Provider>>,
@@ -50,7 +54,7 @@ impl Providers {
     pub(crate) fn serving(&self, name: ProviderName) -> Result<&Arc<dyn Provider>> {
         let served_by = self.aliases.get(&name).copied().unwrap_or(name);
         self.configured.get(&served_by).ok_or_else(|| {
-            let needs = name.needs().unwrap_or("a worker that attaches it (`stead worker --attach DIR`)");
+            let needs = needs(name);
             Error::new(Code::ProviderNotConfigured, format!("provider `{name}` is not configured on this server: it needs {needs}"))
                 .detail("provider", name.as_str())
                 .detail("needs", needs)
@@ -64,7 +68,7 @@ impl Providers {
             name,
             configured: serving.is_some(),
             served_by: self.aliases.get(&name).copied(),
-            missing: if serving.is_some() { None } else { name.needs().map(str::to_owned) },
+            missing: if serving.is_some() { None } else { Some(needs(name).to_owned()) },
             capabilities: serving.map(|provider| provider.capabilities()),
         }
     }
@@ -78,7 +82,7 @@ impl App {
 
     /// Asks a provider whether it can be used now.
     pub async fn check_provider(&self, name: &str) -> Result<ProviderCheck> {
-        let name: ProviderName = name.parse().map_err(|_| Error::not_found("provider", name))?;
+        let name: ProviderName = name.parse().map_err(|_| Error::not_found("provider", name.chars().take(64).collect::<String>()))?;
         Ok(match self.providers.serving(name) {
             Ok(provider) => match provider.check().await {
                 Ok(message) => ProviderCheck { name, ok: true, message },

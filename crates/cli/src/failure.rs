@@ -76,6 +76,10 @@ impl From<ClientError> for Failure {
             ClientError::Shape { .. } => (Code::Unreachable, "the server may be of another version: `stead status`"),
             ClientError::Address { .. } => (Code::Usage, "give an address such as http://127.0.0.1:7070"),
             ClientError::Request { .. } => (Code::Usage, "check the arguments"),
+            ClientError::Untrusted { .. } => (
+                Code::Unreachable,
+                "if it is the right server, name the file of its certificate in SSL_CERT_FILE, or install it on this machine",
+            ),
             ClientError::Tls { .. } => (Code::Unreachable, "install the certificates of your system (package ca-certificates)"),
         };
         Self::Domain(Error::new(code, message).suggestion(suggestion))

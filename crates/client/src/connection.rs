@@ -52,7 +52,7 @@ impl Connection {
                         return Self::start(TokioIo::new(stream)).await.map_err(unreachable);
                     }
                     let name = ServerName::try_from(host.clone()).map_err(|error| ClientError::Tls { cause: error.to_string() })?;
-                    let stream = trust()?.connect(name, stream).await.map_err(unreachable)?;
+                    let stream = trust()?.connect(name, stream).await.map_err(|cause| refused(endpoint, cause))?;
                     Self::start(TokioIo::new(stream)).await.map_err(unreachable)
                 }
             }
@@ -90,6 +90,15 @@ fn describe(error: &hyper::Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
+    }
+}
+
+/// A certificate that is not trusted is another matter than a server that is not there.
+fn refused(endpoint: &Endpoint, cause: io::Error) -> ClientError {
+    let address = endpoint.to_string();
+    match cause.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidCertificate(problem)) => ClientError::Untrusted { address, cause: problem.to_string() },
+        _ => ClientError::Unreachable { address, cause },
     }
 }
 

@@ -24,6 +24,8 @@ pub enum ClientError {
     Address { url: String, problem: String },
     #[error("the request could not be written: {cause}")]
     Request { cause: String },
+    #[error("the certificate of {address} is not trusted: {cause}")]
+    Untrusted { address: String, cause: String },
     #[error("TLS cannot be used: {cause}")]
     Tls { cause: String },
 }

@@ -96,6 +96,23 @@ impl fmt::Display for Code {
     }
 }
 
+/// The table as a page of the documentation.
+pub fn document() -> String {
+    let mut text = String::from(
+        "# Errors\n\nWritten from the table in `crates/domain/src/error.rs` by its own test.\n\n\
+        Every error has a code that never changes. The HTTP status and the exit code of a command follow from it.\n\n\
+        ```json\n{ \"error\": { \"code\": \"not_found\", \"message\": \"…\", \"details\": { \"suggestion\": \"…\", \"recoverable\": false, \"request_id\": \"req_…\" } } }\n```\n\n\
+        `details.suggestion` says what to do next, `details.recoverable` whether the same request may succeed later, and `details.request_id` \
+        under which id the server's log has it. A command prints message, code and suggestion on stderr; with `--json` it prints the error \
+        as above.\n\n| exit code | means |\n|---|---|\n| 0 | done |\n| 1 | failed |\n| 2 | not understood, or not valid |\n\
+        | 3 | the present state does not allow it |\n| 4 | not found |\n| 5 | not allowed |\n\n| code | status | exit code | meaning |\n|---|---|---|---|\n",
+    );
+    for code in Code::ALL {
+        text.push_str(&format!("| `{code}` | {} | {} | {} |\n", code.status(), code.exit_code(), code.help()));
+    }
+    text
+}
+
 /// An error with all that a caller needs. What is internal stays in `source` and reaches only the log.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
@@ -305,6 +322,15 @@ mod tests {
             assert_eq!(Code::parse(code.as_str()), Some(*code));
             assert!((400..=599).contains(&code.status()) && (1..=5).contains(&code.exit_code()) && code.help().ends_with('.'));
         }
+    }
+
+    #[test]
+    fn the_page_in_the_documentation_is_current() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors.md");
+        if std::env::var_os("STEAD_UPDATE_DOCS").is_some() {
+            std::fs::write(&path, document()).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), document(), "run `make generate`");
     }
 
     #[test]

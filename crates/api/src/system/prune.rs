@@ -9,8 +9,9 @@ use utoipa::ToSchema;
 
 use crate::State;
 use crate::body::OptionalJson;
+use crate::door::Who;
 use crate::openapi::ChangeErrors;
-use crate::reply::{Result, json};
+use crate::reply::{Result, outcome};
 
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -29,10 +30,15 @@ pub struct Pruned {
 /// Remove what is older than the retention settings keep it.
 #[utoipa::path(
     post, path = "/v1/system/prune", tag = "system", operation_id = "prune",
-    params(),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Your word for this attempt; a repetition has the same outcome")),
     request_body = Option<PruneRequest>,
     responses((status = 200, body = Pruned, description = "What went, or would go"), ChangeErrors),
 )]
-pub async fn handler(Shared(state): Shared<State>, OptionalJson(request): OptionalJson<PruneRequest>) -> Result<Response> {
-    json(StatusCode::OK, &Pruned { dry_run: request.dry_run, items: state.app.prune(request.dry_run).await? })
+pub async fn handler(
+    Shared(state): Shared<State>,
+    Who(caller): Who,
+    OptionalJson(PruneRequest { dry_run }): OptionalJson<PruneRequest>,
+) -> Result<Response> {
+    let prune = async { Ok(Pruned { dry_run, items: state.app.prune(dry_run).await? }) };
+    outcome(StatusCode::OK, state.app.once(&caller, prune).await?)
 }

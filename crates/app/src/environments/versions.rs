@@ -36,7 +36,11 @@ impl App {
         let (entered, limit) = (entered.clone(), page.limit);
         let before = match &page.after {
             Some(text) => {
-                let before = text.parse::<i64>().map_err(|_| Error::new(Code::InvalidCursor, "the cursor was not made by this list"))?;
+                let before = text.parse::<i64>().map_err(|_| {
+                    Error::new(Code::InvalidCursor, "the cursor was not made by this list")
+                        .detail("field", "cursor")
+                        .suggestion("start again without `cursor`")
+                })?;
                 Some(before)
             }
             None => None,

@@ -1,10 +1,10 @@
 //! The door: from a credential to a caller, and from a caller and a project to a role.
 
 use stead_domain::api_key;
-use stead_domain::ids::{PrincipalId, ProjectId, RequestId};
+use stead_domain::ids::{ApiKeyId, PrincipalId, ProjectId, RequestId};
 use stead_domain::principal::{Caller, Credential, Role};
 use stead_domain::project::Project;
-use stead_domain::{Code, Error, Result};
+use stead_domain::{Code, Error, Result, names};
 use stead_store::{Unit, api_keys, members, projects, settings};
 
 use crate::App;
@@ -58,19 +58,35 @@ pub enum Admitted {
     Entered(Entered),
 }
 
+/// What the door says to a request.
+pub struct Verdict {
+    /// The key that it came with: it counts against that key's limit also when it is refused.
+    pub key: Option<ApiKeyId>,
+    pub outcome: Result<Admitted>,
+}
+
 impl App {
-    /// Lets a request in or says why not. One read, whatever it needs.
+    /// Lets a request in or says why not.
     pub async fn admit(&self, access: Access, presented: Presented, project: Option<String>, arrival: Arrival) -> Result<Admitted> {
+        self.judge(access, presented, project, arrival).await?.outcome
+    }
+
+    /// The same, telling also whose request it was. One read, whatever it needs.
+    pub async fn judge(&self, access: Access, presented: Presented, project: Option<String>, arrival: Arrival) -> Result<Verdict> {
         if access == Access::Open {
-            return Ok(Admitted::Anybody);
+            return Ok(Verdict { key: None, outcome: Ok(Admitted::Anybody) });
         }
         let now = self.context.now();
-        let admitted = self
+        let verdict = self
             .store
             .read(move |unit| {
                 Box::pin(async move {
                     let caller = identify(unit, presented, arrival, now).await?;
-                    match access {
+                    let key = match caller.credential {
+                        Credential::Key { id, .. } => Some(id),
+                        Credential::Socket => None,
+                    };
+                    let outcome = match access {
                         Access::Open | Access::Authenticated => Ok(Admitted::Caller(caller)),
                         Access::Operator if caller.operator => Ok(Admitted::Caller(caller)),
                         Access::Operator => Err(Error::new(Code::Forbidden, "only the operator of this server may do this").suggestion(
@@ -80,12 +96,19 @@ impl App {
                             let reference = project.unwrap_or_default();
                             enter(unit, caller, &reference, needed).await.map(Admitted::Entered)
                         }
+                    };
+                    match outcome {
+                        // A fault of the store's is nobody's refusal.
+                        Err(error) if !matches!(error.code(), Code::Forbidden | Code::NotFound) => Err(error),
+                        outcome => Ok(Verdict { key, outcome }),
                     }
                 })
             })
             .await?;
-        self.note_use(&admitted);
-        Ok(admitted)
+        if let Ok(admitted) = &verdict.outcome {
+            self.note_use(admitted);
+        }
+        Ok(verdict)
     }
 
     /// Notes the use of a key behind the request.
@@ -136,7 +159,8 @@ async fn identify(unit: &mut Unit, presented: Presented, arrival: Arrival, now: 
 
 /// A project that the caller may not see is answered as one that is not there.
 async fn enter(unit: &mut Unit, caller: Caller, reference: &str, needed: Role) -> Result<Entered> {
-    let unseen = || Error::not_found("project", reference).suggestion("`stead project list` shows the projects that you can see");
+    let shown = || reference.chars().take(64).collect::<String>();
+    let unseen = || Error::not_found("project", shown()).suggestion("`stead project list` shows the projects that you can see");
     let project = find_project(unit, reference).await?.ok_or_else(unseen)?;
     if let Credential::Key { project: Some(pinned), .. } = caller.credential
         && pinned != project.id
@@ -161,6 +185,8 @@ async fn enter(unit: &mut Unit, caller: Caller, reference: &str, needed: Role) -
 async fn find_project(unit: &mut Unit, reference: &str) -> Result<Option<Project>> {
     Ok(match reference.parse::<ProjectId>() {
         Ok(id) => projects::find(unit, id).await?,
+        // What is no handle is nobody's, and the store is not asked for text that it may not even take.
+        Err(_) if names::check_handle(reference).is_err() => None,
         Err(_) => projects::find_by_handle(unit, reference).await?,
     })
 }

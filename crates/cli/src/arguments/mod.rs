@@ -5,6 +5,8 @@ pub mod identity;
 pub mod lists;
 pub mod local;
 pub mod project;
+#[cfg(test)]
+mod reference;
 pub mod sandbox;
 pub mod system;
 pub mod words;

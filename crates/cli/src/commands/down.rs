@@ -8,6 +8,7 @@ use crate::arguments::local::Down;
 use crate::connection;
 use crate::failure::{Failure, Result};
 use crate::invocation::Invocation;
+use crate::server::DataDirectory;
 use crate::settings::Target;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -16,10 +17,13 @@ const INTERVAL: Duration = Duration::from_millis(10);
 pub async fn run(invocation: &Invocation<'_>, arguments: &Down) -> Result<()> {
     let settings = invocation.settings()?;
     let printer = invocation.printer;
-    if let Target::Remote { endpoint } = &settings.target {
-        let message = format!("{} is not the local server, and this command stops only that one", endpoint.value);
-        return Err(Error::new(Code::Usage, message).suggestion("stead down --profile local").into());
-    }
+    let data_dir = match &settings.target {
+        Target::Local { data_dir, .. } => &data_dir.value,
+        Target::Remote { endpoint } => {
+            let message = format!("{} is not the local server, and this command stops only that one", endpoint.value);
+            return Err(Error::new(Code::Usage, message).suggestion("stead down --profile local").into());
+        }
+    };
     let Some(client) = connection::try_open(&settings, &invocation.context).await? else {
         return printer.record(&json!({ "stopped": false, "running": [] }), "", |printer| {
             printer.note("the local server is not running");
@@ -30,9 +34,10 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Down) -> Result<()> {
     client.shut_down(arguments.all).await?;
     drop(client);
     let deadline = Instant::now() + PATIENCE;
-    while connection::try_open(&settings, &invocation.context).await?.is_some() {
+    // It stops answering before it lets go of its files; whoever comes next needs both.
+    while DataDirectory::is_held(data_dir) || connection::try_open(&settings, &invocation.context).await?.is_some() {
         if Instant::now() > deadline {
-            let message = format!("the server still answers after {} seconds", PATIENCE.as_secs());
+            let message = format!("the server is still there after {} seconds", PATIENCE.as_secs());
             return Err(Failure::Domain(Error::new(Code::Conflict, message).suggestion("its log is server.log in the data directory")));
         }
         tokio::time::sleep(INTERVAL).await;

@@ -4,7 +4,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use stead_client::Client;
@@ -14,6 +14,7 @@ use crate::failure::{Result, file_error};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const INTERVAL: Duration = Duration::from_millis(5);
+const SECOND_TRY: Duration = Duration::from_millis(100);
 const SHOWN_LINES: usize = 10;
 const LONGEST_TAIL: u64 = 64 * 1024;
 
@@ -22,22 +23,20 @@ pub async fn start(data_dir: &Path, client: &Client) -> Result<()> {
     let path = data_dir.join("server.log");
     let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(|error| file_error("write", &path, &error))?;
     let began = log.metadata().map_or(0, |metadata| metadata.len());
-    let mut child = spawn(data_dir, log)?;
+    let mut child = spawn(data_dir, &log)?;
     let deadline = Instant::now() + PATIENCE;
-    let mut ended: Option<ExitStatus> = None;
     loop {
         if client.readiness().await.is_ok_and(|told| told.ready) {
             return Ok(());
         }
-        if ended.is_none() {
-            ended = child.try_wait().map_err(|error| file_error("wait for the server in", data_dir, &error))?;
-        }
-        if let Some(status) = ended {
+        if let Some(status) = child.try_wait().map_err(|error| file_error("wait for the server in", data_dir, &error))? {
             let tail = tail(&path, began);
-            // Somebody else is starting one at this moment: theirs is as good.
             if !tail.contains(Code::StoreInUse.as_str()) || Instant::now() > deadline {
                 return Err(did_not_start(&format!("it ended with {status}"), &tail, &path).into());
             }
+            // Somebody else's is starting, which is as good, or ending, and then ours comes after it.
+            tokio::time::sleep(SECOND_TRY).await;
+            child = spawn(data_dir, &log)?;
         } else if Instant::now() > deadline {
             let waited = format!("it did not answer within {} seconds", PATIENCE.as_secs());
             return Err(did_not_start(&waited, &tail(&path, began), &path).into());
@@ -46,9 +45,9 @@ pub async fn start(data_dir: &Path, client: &Client) -> Result<()> {
     }
 }
 
-fn spawn(data_dir: &Path, log: File) -> Result<Child> {
+fn spawn(data_dir: &Path, log: &File) -> Result<Child> {
     let program = std::env::current_exe().map_err(|error| file_error("find", Path::new("the stead program"), &error))?;
-    let errors = log.try_clone().map_err(|error| file_error("write", data_dir, &error))?;
+    let write_log = || log.try_clone().map_err(|error| file_error("write", data_dir, &error));
     Command::new(&program)
         .arg("serve")
         .arg("--data-dir")
@@ -58,8 +57,8 @@ fn spawn(data_dir: &Path, log: File) -> Result<Child> {
         .env_remove("STEAD_API_KEY")
         .env_remove("STEAD_URL")
         .stdin(Stdio::null())
-        .stdout(log)
-        .stderr(errors)
+        .stdout(write_log()?)
+        .stderr(write_log()?)
         .spawn()
         .map_err(|error| file_error("start", &program, &error))
 }

@@ -38,6 +38,12 @@ impl DataDirectory {
         Ok(Self { path: path.to_owned(), _lock: lock })
     }
 
+    /// Whether a server holds the directory at this moment.
+    pub fn is_held(path: &Path) -> bool {
+        let Ok(lock) = File::open(path.join("lock")) else { return false };
+        matches!(rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared), Err(rustix::io::Errno::WOULDBLOCK))
+    }
+
     pub fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -98,7 +104,9 @@ mod tests {
         let error = DataDirectory::open(directory.path()).unwrap_err();
         assert_eq!(error.code(), Code::StoreInUse);
         assert!(error.message().contains(&std::process::id().to_string()), "{error}");
+        assert!(DataDirectory::is_held(directory.path()));
         drop(first);
+        assert!(!DataDirectory::is_held(directory.path()));
         DataDirectory::open(directory.path()).unwrap();
     }
 

@@ -10,6 +10,7 @@ mod start;
 use stead_domain::Result;
 
 pub use backup::{backup, restore};
+pub use directory::DataDirectory;
 pub use options::ServeOptions;
 
 /// Serves until it is told to end.
@@ -24,5 +25,7 @@ pub fn run(options: ServeOptions) -> Result<()> {
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime> {
+    // What the server writes is its owner's alone, also in a directory that others may enter.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(stead_domain::Error::internal)
 }

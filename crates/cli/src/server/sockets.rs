@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::process::{Resource, Rlimit};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -17,6 +18,20 @@ use super::configuration::Configuration;
 
 /// Where the server listens when nobody says otherwise.
 const USUAL: &str = "127.0.0.1:7070";
+
+/// More connections to one socket wait to be accepted.
+const CONNECTIONS: usize = 4096;
+/// Open files that connections leave to everything else.
+const OTHER_FILES: usize = 256;
+
+/// How many connections each of so many sockets may have. The usual limit of 1024 open files is for programs that use `select`: this one
+/// takes what it may.
+pub fn connections(sockets: usize) -> usize {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let files = rustix::process::getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
+    CONNECTIONS.min(files.saturating_sub(OTHER_FILES) / sockets.max(1)).max(8)
+}
 
 /// Binds the TCP address that was asked for; without one the usual, or a free one when that is taken.
 pub async fn bind_tcp(configuration: &Configuration) -> Result<(TcpListener, SocketAddr)> {

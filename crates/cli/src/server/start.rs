@@ -9,7 +9,7 @@ use stead_domain::{Code, Context, Error, Result};
 use stead_providers::local::Local;
 use stead_secrets::{Envelope, MasterKey};
 use stead_store::{Location, Store, settings};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -68,12 +68,16 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
         shutdown: Arc::clone(&shutdown),
     };
     let stop = CancellationToken::new();
+    // Before anybody is told the address: who ends the server at once is heard.
+    let ending = Signals::listen()?;
     let unix = sockets::bind_unix(&configuration.socket)?;
     directory.write("address", &url)?;
     announce(&url, &configuration);
-    let serving = stead_api::serve(vec![unix, Listener::Tcp(tcp, tls)], stead_api::router(state), stop.clone());
+    let listeners = vec![unix, Listener::Tcp(tcp, tls)];
+    let connections = sockets::connections(listeners.len());
+    let serving = stead_api::serve(listeners, stead_api::router(state), connections, stop.clone());
     tokio::join!(serving, async {
-        wait_for_the_end(&shutdown).await;
+        ending.wait(&shutdown).await;
         stop.cancel();
     });
     app.stop().await;
@@ -144,14 +148,23 @@ fn announce(url: &str, configuration: &Configuration) {
     let _ = writeln!(out, "{url}").and_then(|()| out.flush());
 }
 
-async fn wait_for_the_end(shutdown: &Notify) {
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
-        return shutdown.notified().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-        () = shutdown.notified() => {}
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self> {
+        let listen = |kind| signal(kind).map_err(Error::internal);
+        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
-    tracing::info!("ending: no new requests, those under way finish");
+
+    async fn wait(mut self, shutdown: &Notify) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            () = shutdown.notified() => {}
+        }
+        tracing::info!("ending: no new requests, those under way finish");
+    }
 }

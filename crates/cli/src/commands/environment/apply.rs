@@ -51,7 +51,13 @@ fn load(arguments: &Apply) -> Result<Vec<Found>> {
 
 async fn apply(client: &Client, found: &Found, allow_unenforced: bool) -> Result<(&'static str, Environment)> {
     let id = &found.definition.id;
-    let wanted = spec::without_record_fields(&found.definition.spec);
+    let mut wanted = spec::without_record_fields(&found.definition.spec);
+    // A name for people that only repeats the id says nothing, and an export writes it where there is none.
+    if let Value::Object(fields) = &mut wanted
+        && fields.get("name").and_then(Value::as_str) == Some(id)
+    {
+        fields.remove("name");
+    }
     let filter = EnvironmentFilter { name: Some(id.clone()), ..EnvironmentFilter::default() };
     let page = client.list_environments(&filter, &ListOptions::default()).await?;
     // A name may stand twice, once for the project and once for each owner; a file speaks of the project's.

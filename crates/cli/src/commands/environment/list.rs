@@ -29,7 +29,12 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
         ]
     };
     let rows: Vec<Vec<String>> = page.items.iter().map(row).collect();
-    let empty = format!("no environments in project {} yet; make one: stead env create NAME", client.project());
+    let filtered = arguments.provider.is_some() || arguments.status.is_some() || arguments.purpose.is_some();
+    let empty = if filtered {
+        format!("no environment in project {} fits", client.project())
+    } else {
+        format!("no environments in project {} yet; make one: stead env create NAME", client.project())
+    };
     invocation.printer.list(&page, &ids, &["name", "status", "provider", "purpose", "age", "id"], &rows, &empty)?;
     paging::more(invocation.printer, &page);
     Ok(())

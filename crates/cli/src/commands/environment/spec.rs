@@ -15,12 +15,12 @@ const LARGEST_INPUT: u64 = 1 << 20;
 
 /// Reads JSON from a file, or from stdin for `-`.
 pub fn read_json(path: &Path) -> Result<Value> {
-    let text = if path == Path::new("-") {
-        let mut text = Vec::new();
-        std::io::stdin().take(LARGEST_INPUT).read_to_end(&mut text).map_err(|error| file_error("read", Path::new("stdin"), &error))?;
-        text
+    let (path, text) = if path == Path::new("-") {
+        let (path, mut text) = (Path::new("stdin"), Vec::new());
+        std::io::stdin().take(LARGEST_INPUT).read_to_end(&mut text).map_err(|error| file_error("read", path, &error))?;
+        (path, text)
     } else {
-        definitions::read_bounded(path)?
+        (path, definitions::read_bounded(path)?)
     };
     parse_json(&text).map_err(|error| {
         let mut named = Error::new(Code::MalformedDefinition, format!("{}: {}", path.display(), error.message()));

@@ -1,0 +1,13 @@
+//! The application under faults: a provider that fails, hangs or loses its reply at any step, servers that die in between, and time that a
+//! test moves. Whatever happens, the reconciler ends with places that are whole or gone.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod cloud;
+mod creations;
+mod hosts;
+mod janitor;
+mod keys;
+mod life;
+mod removals;
+mod sandboxes;
+mod storms;

@@ -1,0 +1,17 @@
+//! The HTTP surface of environments and what is around it, asked over TCP as a client would.
+
+mod absent_clients;
+mod audit;
+mod bad_requests;
+mod creation;
+mod definitions;
+mod deletion;
+mod edits;
+mod idempotency;
+mod lists;
+mod providers;
+mod reconciling;
+mod sandboxes;
+mod surface;
+mod versions;
+pub mod world;

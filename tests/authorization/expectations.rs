@@ -1,0 +1,89 @@
+//! What each route needs, written here a second time and by hand: the server's own table is what these tests doubt.
+
+use crate::api::world::expect;
+use crate::support::Http;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    Nothing,
+    /// Any good key.
+    Key,
+    Viewer,
+    Member,
+    Owner,
+    Operator,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    pub method: &'static str,
+    pub path: &'static str,
+    pub needs: Needs,
+    /// What somebody is answered who may.
+    pub done: u16,
+    /// `{n}` is another number each time, `{member}` a member of the project.
+    pub body: &'static str,
+}
+
+const fn route(method: &'static str, path: &'static str, needs: Needs, done: u16, body: &'static str) -> Route {
+    Route { method, path, needs, done, body }
+}
+
+pub const ROUTES: &[Route] = &[
+    route("GET", "/healthz", Needs::Nothing, 200, ""),
+    route("GET", "/readyz", Needs::Nothing, 200, ""),
+    route("GET", "/metrics", Needs::Nothing, 200, ""),
+    route("GET", "/openapi.json", Needs::Nothing, 200, ""),
+    route("GET", "/v1/identity", Needs::Key, 200, ""),
+    route("GET", "/v1/projects", Needs::Key, 200, ""),
+    route("POST", "/v1/projects", Needs::Operator, 201, r#"{"handle": "made-{n}"}"#),
+    route("GET", "/v1/projects/{project}", Needs::Viewer, 200, ""),
+    route("PATCH", "/v1/projects/{project}", Needs::Owner, 200, r#"{"name": "Acme {n}"}"#),
+    // Without `confirm` the door is passed and nothing is lost.
+    route("DELETE", "/v1/projects/{project}", Needs::Owner, 400, ""),
+    route("GET", "/v1/projects/{project}/members", Needs::Viewer, 200, ""),
+    route("POST", "/v1/projects/{project}/members", Needs::Owner, 201, r#"{"name": "guest-{n}"}"#),
+    route("PATCH", "/v1/projects/{project}/members/{principal_id}", Needs::Owner, 200, r#"{"role": "viewer"}"#),
+    route("DELETE", "/v1/projects/{project}/members/{principal_id}", Needs::Owner, 204, ""),
+    route("GET", "/v1/projects/{project}/api-keys", Needs::Owner, 200, ""),
+    route("POST", "/v1/projects/{project}/api-keys", Needs::Owner, 201, r#"{"name": "key-{n}", "principal_id": "{member}"}"#),
+    route("GET", "/v1/projects/{project}/api-keys/{id}", Needs::Owner, 200, ""),
+    route("DELETE", "/v1/projects/{project}/api-keys/{id}", Needs::Owner, 204, ""),
+    route("GET", "/v1/projects/{project}/environments", Needs::Viewer, 200, ""),
+    route("POST", "/v1/projects/{project}/environments", Needs::Member, 201, r#"{"name": "made-{n}"}"#),
+    route("GET", "/v1/projects/{project}/environments/{environment_id}", Needs::Viewer, 200, ""),
+    route("PATCH", "/v1/projects/{project}/environments/{environment_id}", Needs::Member, 200, r#"{"tags": {"turn": "{n}"}}"#),
+    route("DELETE", "/v1/projects/{project}/environments/{environment_id}", Needs::Owner, 200, ""),
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/reconcile", Needs::Member, 200, ""),
+    route("GET", "/v1/projects/{project}/environments/{environment_id}/versions", Needs::Viewer, 200, ""),
+    route("GET", "/v1/projects/{project}/environments/{environment_id}/versions/diff", Needs::Viewer, 200, ""),
+    route("GET", "/v1/projects/{project}/environments/{environment_id}/versions/{version}", Needs::Viewer, 200, ""),
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/versions/{version}/rollback", Needs::Member, 200, ""),
+    route("GET", "/v1/projects/{project}/sandboxes", Needs::Viewer, 200, ""),
+    route("POST", "/v1/projects/{project}/sandboxes", Needs::Member, 201, "{}"),
+    route("GET", "/v1/projects/{project}/sandboxes/{sandbox_id}", Needs::Viewer, 200, ""),
+    route("DELETE", "/v1/projects/{project}/sandboxes/{sandbox_id}", Needs::Owner, 200, ""),
+    route("GET", "/v1/projects/{project}/providers", Needs::Viewer, 200, ""),
+    route("POST", "/v1/projects/{project}/providers/{name}/check", Needs::Member, 200, ""),
+    route("GET", "/v1/projects/{project}/audit", Needs::Viewer, 200, ""),
+    route("GET", "/v1/system", Needs::Operator, 200, ""),
+    route("GET", "/v1/system/usage", Needs::Operator, 200, ""),
+    route("POST", "/v1/system/prune", Needs::Operator, 200, r#"{"dry_run": true}"#),
+    // A body that is refused: the door is passed, and the server stays for the rest of the test.
+    route("POST", "/v1/system/shutdown", Needs::Operator, 400, r#"{"all": "maybe"}"#),
+];
+
+/// The routes of the document, each with what is expected of it. One without an expectation, or the other way round, fails the test.
+#[track_caller]
+pub fn documented(http: &Http) -> Vec<Route> {
+    let document = expect(&http.get("/openapi.json"), 200);
+    let mut found = Vec::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for method in operations.as_object().unwrap().keys().map(|method| method.to_uppercase()) {
+            let known = ROUTES.iter().find(|route| route.method == method && route.path == path);
+            found.push(*known.unwrap_or_else(|| panic!("{method} {path} is documented and has no authorization case")));
+        }
+    }
+    assert_eq!(found.len(), ROUTES.len(), "an expectation stands for no route");
+    found
+}

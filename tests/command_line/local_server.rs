@@ -1,0 +1,185 @@
+//! `up`, `down`, `status`, and the server that commands start for themselves.
+
+use std::os::unix::fs::PermissionsExt;
+
+use insta::assert_snapshot;
+
+use super::desk::Desk;
+
+#[test]
+fn up_starts_one_server_and_down_ends_it() {
+    let desk = Desk::alone();
+    assert_snapshot!(desk.run(&["status"]), @"
+    exit code: 1
+    --- stderr ---
+    error: no server answers at [HOME]/data/stead.sock (unreachable)
+    hint: stead up
+    ");
+    assert_snapshot!(desk.run(&["up"]), @"
+    exit code: 0
+    --- stdout ---
+    http://127.0.0.1:[PORT]
+    --- stderr ---
+    starting the local server
+    started: stead [VERSION] with sqlite in [HOME]/data
+    hint: stead env list
+    ");
+    assert_snapshot!(desk.run(&["up"]), @"
+    exit code: 0
+    --- stdout ---
+    http://127.0.0.1:[PORT]
+    --- stderr ---
+    already running: stead [VERSION] with sqlite in [HOME]/data
+    hint: stead env list
+    ");
+    assert_snapshot!(desk.run(&["status"]), @"
+    exit code: 0
+    --- stdout ---
+    address     http://127.0.0.1:[PORT]
+    reached at  unix:[HOME]/data/stead.sock
+    version     [VERSION]
+    store       sqlite
+    data        [HOME]/data
+    uptime      [AGE]
+    ");
+    assert_snapshot!(desk.run(&["status", "--quiet"]), @"
+    exit code: 0
+    --- stdout ---
+    http://127.0.0.1:[PORT]
+    ");
+    let status = desk.json(&["status"]);
+    assert_eq!(status["address"].as_str(), Some(std::fs::read_to_string(desk.data().join("address")).unwrap().trim()));
+    assert_snapshot!(desk.run(&["down"]), @"
+    exit code: 0
+    --- stderr ---
+    the local server has stopped
+    ");
+    assert_snapshot!(desk.run(&["down"]), @"
+    exit code: 0
+    --- stderr ---
+    the local server is not running
+    ");
+    assert!(!desk.data().join("address").exists() && !desk.data().join("stead.sock").exists());
+}
+
+#[test]
+fn a_command_starts_the_server_that_it_needs() {
+    let desk = Desk::alone();
+    assert_snapshot!(desk.run(&["env", "list"]), @"
+    exit code: 0
+    --- stdout ---
+    NAME           STATUS  PROVIDER  PURPOSE  AGE  ID
+    local-default  ready   local              [AGE]  env_[ID]
+    --- stderr ---
+    starting the local server
+    ");
+    let pid = std::fs::read_to_string(desk.data().join("lock")).unwrap();
+    desk.done(&["env", "list"]);
+    assert_eq!(std::fs::read_to_string(desk.data().join("lock")).unwrap(), pid, "the second command uses the first one's server");
+    desk.done(&["down"]);
+}
+
+#[test]
+fn many_commands_at_once_start_one_server() {
+    let desk = Desk::alone();
+    let children: Vec<_> = (0..6)
+        .map(|number| {
+            let name = format!("web-{number}");
+            desk.command(&["env", "create", &name, "--quiet"]).stdout(std::process::Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    for child in children {
+        assert!(child.wait_with_output().unwrap().status.success());
+    }
+    assert_eq!(desk.json(&["env", "list"])["items"].as_array().unwrap().len(), 7);
+    desk.done(&["down"]);
+}
+
+#[test]
+fn down_lets_go_of_everything_before_it_returns() {
+    let desk = Desk::alone();
+    for _ in 0..3 {
+        desk.done(&["up"]);
+        desk.done(&["down"]);
+        // A server that is still ending would hold this lock, and the next one would be refused.
+        let free = std::process::Command::new("flock").arg("--nonblock").arg(desk.data().join("lock")).arg("true").status().unwrap();
+        assert!(free.success());
+    }
+}
+
+#[test]
+fn nobody_starts_a_server_who_was_told_not_to() {
+    let desk = Desk::alone();
+    assert_snapshot!(desk.run(&["env", "list", "--no-start"]), @"
+    exit code: 1
+    --- stderr ---
+    error: no server answers at [HOME]/data/stead.sock (unreachable)
+    hint: stead up
+    ");
+    assert_eq!(desk.command(&["env", "list"]).env("STEAD_NO_START", "1").output().unwrap().status.code(), Some(1));
+    assert!(!desk.data().exists());
+}
+
+#[test]
+fn a_server_that_does_not_start_says_why() {
+    let desk = Desk::alone();
+    std::fs::write(desk.data(), "in the way").unwrap();
+    assert_snapshot!(desk.run(&["up"]), @"
+    exit code: 1
+    --- stderr ---
+    error: no server answers at unix:[HOME]/data/stead.sock: Not a directory (os error 20) (unreachable)
+    hint: check the address with `stead config show`, or run `stead doctor`
+    ");
+    std::fs::remove_file(desk.data()).unwrap();
+    std::fs::create_dir(desk.data()).unwrap();
+    std::fs::write(desk.data().join("host.id"), "nonsense").unwrap();
+    assert_snapshot!(desk.run(&["up"]), @"
+    exit code: 1
+    --- stderr ---
+    starting the local server
+    error: the local server did not start: it ended with exit status: 1 (unreachable)
+      error: [HOME]/data/host.id does not hold a host id: `nonsense` is not an id of the form hst_ and 32 hexadecimal digits (local_file)
+      hint: put back the file that was there
+    hint: read [HOME]/data/server.log or run `stead doctor`
+    ");
+    assert_eq!(desk.error(&["up"])["details"]["log"], desk.data().join("server.log").display().to_string());
+}
+
+#[test]
+fn a_second_server_on_one_data_directory_is_refused() {
+    let desk = Desk::new();
+    assert_snapshot!(desk.run(&["serve", "--listen", "127.0.0.1:0"]), @"
+    exit code: 3
+    --- stderr ---
+    error: another server uses [DATA] (process [PID]) (store_in_use)
+    hint: use that one (`stead status`), end it with `stead down`, or choose another --data-dir
+    ");
+}
+
+#[test]
+fn only_the_local_server_is_stopped_from_here() {
+    let desk = Desk::new();
+    let address = desk.server().address.clone();
+    assert_snapshot!(desk.run(&["down", "--url", &address]), @"
+    exit code: 2
+    --- stderr ---
+    error: http://127.0.0.1:[PORT] is not the local server, and this command stops only that one (usage)
+    hint: stead down --profile local
+    ");
+    desk.done(&["status"]);
+}
+
+#[test]
+fn what_the_server_keeps_is_its_owners_alone() {
+    let desk = Desk::new();
+    std::fs::set_permissions(desk.data(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    desk.done(&["env", "create", "web"]);
+    let mut found = 0;
+    for entry in std::fs::read_dir(desk.data()).unwrap() {
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{:?} has mode {mode:o}", entry.file_name());
+        found += 1;
+    }
+    assert!(found > 6, "the store, the keys, the socket and the rest");
+}

@@ -1,0 +1,16 @@
+//! The command line as a user meets it: what is on stdout, what is on stderr, and how the command ends.
+
+pub mod desk;
+
+mod backups;
+mod care;
+mod environments;
+mod help;
+mod http;
+mod keys;
+mod local_server;
+mod output;
+mod profiles;
+mod projects;
+mod providers;
+mod references;

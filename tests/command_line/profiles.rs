@@ -1,0 +1,193 @@
+//! `login`, `logout` and the servers that profiles name.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use insta::assert_snapshot;
+
+use super::desk::{Desk, squeezed, told};
+use crate::support::Server;
+
+/// A command of a user who has no local server in mind: nothing but the profile says where to go.
+fn anywhere(desk: &Desk, arguments: &[&str]) -> Command {
+    let mut command = desk.command(arguments);
+    command.env_remove("STEAD_DATA_DIR");
+    command
+}
+
+fn run(desk: &Desk, arguments: &[&str]) -> String {
+    told(&anywhere(desk, arguments).output().unwrap())
+}
+
+#[test]
+fn a_login_is_remembered_until_the_logout() {
+    let desk = Desk::new();
+    desk.done(&["key", "create", "laptop", "-o", "laptop.key"]);
+    let address = desk.server().address.clone();
+    assert_snapshot!(run(&desk, &["login", &address, "--key-file", "laptop.key"]), @"
+    exit code: 0
+    --- stderr ---
+    logged in to http://127.0.0.1:[PORT] as olivia (prn_[ID])
+    profile default is used from now on, project default
+    hint: back to the local server: stead --profile local …, or `stead logout`
+    ");
+    assert_snapshot!(squeezed(&run(&desk, &["config", "show"])), @"
+    exit code: 0
+    --- stdout ---
+    SETTING  VALUE  FROM
+    url  http://127.0.0.1:[PORT]  profile default
+    profile  default  default
+    key  stk_[KEY]…  profile default
+    project  default  profile default
+    configuration  [HOME]/.config/stead/config.toml  default
+    ");
+    assert_snapshot!(run(&desk, &["env", "list", "--quiet"]), @"
+    exit code: 0
+    --- stdout ---
+    env_[ID]
+    ");
+    let credentials = desk.home().join(".config/stead/credentials.toml");
+    assert_eq!(std::fs::metadata(&credentials).unwrap().permissions().mode() & 0o777, 0o600);
+    let config = std::fs::read_to_string(desk.home().join(".config/stead/config.toml")).unwrap();
+    assert!(!config.contains("stk_"), "keys are in the file for keys alone");
+    assert_snapshot!(run(&desk, &["logout"]), @"
+    exit code: 0
+    --- stderr ---
+    forgot profile default and its key; the key itself is still good: `stead key revoke` ends it
+    ");
+    assert_snapshot!(run(&desk, &["logout"]), @"
+    exit code: 4
+    --- stderr ---
+    error: there is no such profile to forget (not_found)
+    hint: stead config show
+    ");
+    assert!(!std::fs::read_to_string(&credentials).unwrap().contains("stk_"));
+    assert!(squeezed(&run(&desk, &["config", "show"])).contains("server  local"));
+}
+
+#[test]
+fn profiles_stand_beside_each_other_and_a_flag_chooses() {
+    let desk = Desk::new();
+    let address = desk.server().address.clone();
+    desk.done(&["project", "create", "acme"]);
+    desk.done(&["key", "create", "acme", "-p", "acme", "-o", "acme.key"]);
+    let key = desk.read("acme.key");
+    let mut login = anywhere(&desk, &["login", &address, "--key-file", "-", "--profile", "work"]);
+    desk.write("pinned.key", &format!("{}.acme\n", key.trim()));
+    let output = login.stdin(std::fs::File::open(desk.work().join("pinned.key")).unwrap()).output().unwrap();
+    assert_snapshot!(told(&output), @"
+    exit code: 0
+    --- stderr ---
+    logged in to http://127.0.0.1:[PORT] as olivia (prn_[ID])
+    profile work is used from now on, project acme
+    hint: back to the local server: stead --profile local …, or `stead logout`
+    ");
+    assert_snapshot!(run(&desk, &["env", "list"]), @"
+    exit code: 0
+    --- stderr ---
+    no environments in project acme yet; make one: stead env create NAME
+    ");
+    assert_snapshot!(run(&desk, &["env", "list", "--no-start", "--profile", "local"]), @"
+    exit code: 1
+    --- stderr ---
+    error: no server answers at [HOME]/.local/share/stead/stead.sock (unreachable)
+    hint: stead up
+    ");
+    // The key says which project it is for, and is good for no other.
+    assert_snapshot!(run(&desk, &["env", "list", "-p", "default"]), @"
+    exit code: 4
+    --- stderr ---
+    error: there is no project `default` here (not_found)
+    hint: `stead project list` shows the projects that you can see
+    ");
+}
+
+#[test]
+fn a_login_that_does_not_work_is_not_remembered() {
+    let desk = Desk::new();
+    let address = desk.server().address.clone();
+    desk.write("wrong.key", "stk_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n");
+    desk.write("empty.key", "\n");
+    assert_snapshot!(run(&desk, &["login", &address, "--key-file", "wrong.key"]), @"
+    exit code: 5
+    --- stderr ---
+    error: the API key is not known (unauthorized)
+    hint: send `Authorization: Bearer stk_…`; `stead login URL --key-file FILE` keeps a key, `stead key create` makes one
+    ");
+    assert_snapshot!(run(&desk, &["login", &address]), @"
+    exit code: 2
+    --- stderr ---
+    error: a key is needed to log in (usage)
+    hint: save it to a file and say --key-file FILE, or pipe it in and say --key-file -
+    ");
+    assert_snapshot!(run(&desk, &["login", &address, "--key-file", "empty.key"]), @"
+    exit code: 1
+    --- stderr ---
+    error: empty.key holds no key: it should be one line that begins with stk_ (local_file)
+    ");
+    assert_snapshot!(run(&desk, &["login", &address, "--key-file", "none.key"]), @"
+    exit code: 1
+    --- stderr ---
+    error: cannot read the key in none.key: No such file or directory (os error 2) (local_file)
+    ");
+    assert_snapshot!(run(&desk, &["login", "stead.example.org", "--key-file", "wrong.key"]), @"
+    exit code: 2
+    --- stderr ---
+    error: `stead.example.org` is not an address of a server: it begins with http://, https:// or unix: (usage)
+    hint: give an address such as http://127.0.0.1:[PORT]
+    ");
+    assert_snapshot!(run(&desk, &["login", &address, "--key-file", "wrong.key", "--profile", "local"]), @"
+    exit code: 2
+    --- stderr ---
+    error: `local` is the local server and needs no login (usage)
+    hint: choose another --profile
+    ");
+    assert_snapshot!(run(&desk, &["login", &address, "--key-file", "wrong.key", "--profile", "../x"]), @"
+    exit code: 2
+    --- stderr ---
+    error: `../x` cannot be a profile's name (usage)
+    ");
+    assert!(!desk.home().join(".config/stead").exists());
+}
+
+#[test]
+fn a_login_over_tls_needs_a_certificate_that_is_trusted() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let request = "[req]\nprompt=no\ndistinguished_name=name\nx509_extensions=extensions\n[name]\nCN=stead-test\n[extensions]\nsubjectAltName=IP:127.0.0.1\nbasicConstraints=critical,CA:FALSE\n";
+    std::fs::write(at("request"), request).unwrap();
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
+        .args(["-config", &at("request"), "-keyout", &at("key.pem"), "-out", &at("certificate.pem")])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+
+    let desk = Desk::beside(Server::builder().with(&["--tls-cert", &at("certificate.pem"), "--tls-key", &at("key.pem")]));
+    let address = desk.server().address.clone();
+    assert!(address.starts_with("https://127.0.0.1:"), "{address}");
+    desk.done(&["key", "create", "laptop", "-o", "laptop.key"]);
+    assert_snapshot!(run(&desk, &["login", &address, "--key-file", "laptop.key"]), @"
+    exit code: 1
+    --- stderr ---
+    error: no server answers at https://127.0.0.1:[PORT]: invalid peer certificate: UnsupportedSignatureAlgorithmForPublicKeyContext { signature_algorithm_id: [6, 8, 42, 134, 72, 206, 61, 4, 3, 2], public_key_algorithm_id: [6, 9, 42, 134, 72, 134, 247, 13, 1, 1, 1, 5, 0] } (unreachable)
+    hint: check the address with `stead config show`, or run `stead doctor`
+    ");
+    let trusting = |arguments: &[&str]| {
+        let mut command = anywhere(&desk, arguments);
+        command.env("SSL_CERT_FILE", at("certificate.pem")).env_remove("SSL_CERT_DIR");
+        told(&command.output().unwrap())
+    };
+    assert_snapshot!(trusting(&["login", &address, "--key-file", "laptop.key"]), @"
+    exit code: 0
+    --- stderr ---
+    logged in to https://127.0.0.1:[PORT] as olivia (prn_[ID])
+    profile default is used from now on, project default
+    hint: back to the local server: stead --profile local …, or `stead logout`
+    ");
+    assert_snapshot!(trusting(&["env", "list", "--quiet"]), @"
+    exit code: 0
+    --- stdout ---
+    env_[ID]
+    ");
+}

@@ -1,0 +1,9 @@
+//! Who calls: projects, members, keys, and the ways in.
+
+mod api_keys;
+mod first_start;
+mod limits;
+mod members;
+mod projects;
+mod sockets;
+mod tls;

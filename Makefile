@@ -34,7 +34,7 @@ deps: ## Install what the tests need (Debian packages), or say what is missing
 lint: ## Check formatting, lints and documentation comments
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --workspace --no-deps --document-private-items
 
 test: deps lint ## Install what is missing, lint, and run every test
 	$(if $(NEXTEST),$(CARGO) test --workspace --doc --quiet)

@@ -112,12 +112,12 @@ fn every_documented_route_lets_in_whom_it_must_and_nobody_else() {
     let owner = admit(&operator, "acme", "owner", "owner");
     make_project(&operator, "elsewhere");
     let stranger = admit(&operator, "elsewhere", "stranger", "owner");
-    let soon = json!({ "expires_at": time_from_now(Duration::from_millis(1500)) });
+    let soon = json!({ "expires_at": time_from_now(Duration::from_millis(2500)) });
     let expired = text(&key_for(&operator, "acme", &owner.principal, soon), "key");
     assert_eq!(server.http_as(Some(&expired)).get("/v1/projects/acme").status, 200, "the key is good until it expires");
     let revoked = admit(&operator, "acme", "revoked", "owner");
     expect(&operator.delete(&format!("/v1/projects/acme/api-keys/{}", revoked.key_id)), 204);
-    std::thread::sleep(Duration::from_millis(1600));
+    std::thread::sleep(Duration::from_millis(2600));
 
     let unknown = format!("stk_{}", "a".repeat(52));
     let keys = [

@@ -170,8 +170,8 @@ fn a_login_over_tls_needs_a_certificate_that_is_trusted() {
     assert_snapshot!(run(&desk, &["login", &address, "--key-file", "laptop.key"]), @"
     exit code: 1
     --- stderr ---
-    error: no server answers at https://127.0.0.1:[PORT]: invalid peer certificate: UnsupportedSignatureAlgorithmForPublicKeyContext { signature_algorithm_id: [6, 8, 42, 134, 72, 206, 61, 4, 3, 2], public_key_algorithm_id: [6, 9, 42, 134, 72, 134, 247, 13, 1, 1, 1, 5, 0] } (unreachable)
-    hint: check the address with `stead config show`, or run `stead doctor`
+    error: the certificate of https://127.0.0.1:[PORT] is not trusted: UnknownIssuer (unreachable)
+    hint: if it is the right server, name the file of its certificate in SSL_CERT_FILE, or install it on this machine
     ");
     let trusting = |arguments: &[&str]| {
         let mut command = anywhere(&desk, arguments);

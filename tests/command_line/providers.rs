@@ -13,7 +13,7 @@ fn providers_say_whether_they_can_be_used() {
     --- stdout ---
     PROVIDER               CONFIGURED  NOTE
     local                  yes
-    worker                 no
+    worker                 no          needs a worker that attaches it (`stead worker --attach DIR`)
     sprites                no          needs the project secret SPRITES_TOKEN
     daytona                no          needs DAYTONA_API_KEY and DAYTONA_API_URL in the server's environment
     docker                 no          needs the setting `docker_socket` of the server
@@ -47,7 +47,7 @@ fn one_provider_may_be_served_by_another() {
     --- stdout ---
     PROVIDER               CONFIGURED  NOTE
     local                  yes
-    worker                 no
+    worker                 no          needs a worker that attaches it (`stead worker --attach DIR`)
     sprites                yes         served by local
     daytona                no          needs DAYTONA_API_KEY and DAYTONA_API_URL in the server's environment
     docker                 no          needs the setting `docker_socket` of the server

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::api::world::{at_once, expect, on_both_stores, refused, text, walk};
+use crate::api::world::{at_once, expect, on_both_stores, on_postgres, refused, text, walk};
 use crate::authorization::cast::{admit, make_project};
+use crate::support::Server;
 
 #[test]
 fn a_project_is_made_read_renamed_and_listed() {
@@ -106,26 +107,31 @@ fn deleting_a_project_takes_its_handle_and_destroys_what_is_in_it() {
 
 #[test]
 fn what_is_made_while_its_project_goes_does_not_stay() {
-    on_both_stores(&[], |server| {
-        let http = server.http();
-        let places = || std::fs::read_dir(server.path().join("sandboxes")).unwrap().flatten().filter(|entry| entry.path().is_dir()).count();
-        let before = places();
-        for round in 0..2 {
-            let handle = format!("doomed-{round}");
-            make_project(&http, &handle);
-            let statuses = at_once(8, |number| match number {
-                0 => http.delete(&format!("/v1/projects/{handle}?confirm={handle}")).status,
-                _ if number % 2 == 0 => http.post(&format!("/v1/projects/{handle}/sandboxes"), json!({})).status,
-                _ => http.post(&format!("/v1/projects/{handle}/environments"), json!({})).status,
-            });
-            assert_eq!(statuses[0], 200, "{}", server.log());
-            assert!(statuses[1..].iter().all(|status| matches!(status, 201 | 404 | 409)), "{statuses:?}");
-        }
-        // What came in between is removed behind the requests.
-        let gone = (0..600).any(|_| {
-            std::thread::sleep(Duration::from_millis(50));
-            places() == before
-        });
-        assert!(gone, "{} directories stay, {before} should", places());
+    // Both stores side by side: what is left over is removed by a timer.
+    std::thread::scope(|scope| {
+        scope.spawn(|| crowd_a_project_that_goes(&Server::start()));
+        on_postgres(&[], |server, _| crowd_a_project_that_goes(server));
     });
+}
+
+fn crowd_a_project_that_goes(server: &Server) {
+    let http = server.http();
+    let places = || std::fs::read_dir(server.path().join("sandboxes")).unwrap().flatten().filter(|entry| entry.path().is_dir()).count();
+    let before = places();
+    for round in 0..3 {
+        let handle = format!("doomed-{round}");
+        make_project(&http, &handle);
+        let statuses = at_once(8, |number| match number {
+            0 => http.delete(&format!("/v1/projects/{handle}?confirm={handle}")).status,
+            _ if number % 2 == 0 => http.post(&format!("/v1/projects/{handle}/sandboxes"), json!({})).status,
+            _ => http.post(&format!("/v1/projects/{handle}/environments"), json!({})).status,
+        });
+        assert_eq!(statuses[0], 200, "{}", server.log());
+        assert!(statuses[1..].iter().all(|status| matches!(status, 201 | 404 | 409)), "{statuses:?}: {}", server.log());
+    }
+    let gone = (0..600).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        places() == before
+    });
+    assert!(gone, "{} directories stay, {before} should", places());
 }

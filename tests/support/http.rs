@@ -1,6 +1,6 @@
 //! Plain HTTP/1.1 over a socket, so that tests can also send what no client would.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 

@@ -66,12 +66,12 @@ impl App {
         self.store
             .write(move |unit| {
                 Box::pin(async move {
+                    sandboxes::doom_of_deleted_projects(unit, now).await?;
                     for id in environments::of_deleted_projects(unit).await? {
                         if let Some(environment) = environments::lock(unit, id).await? {
                             crate::environments::begin_destroying(unit, &context, environment, None).await?;
                         }
                     }
-                    sandboxes::doom_of_deleted_projects(unit, now).await?;
                     idempotency::wipe_sealed(unit, now).await?;
                     Ok(())
                 })

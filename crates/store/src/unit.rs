@@ -56,11 +56,11 @@ impl Unit {
     }
 
     /// Like [`Unit::fetch_optional`], and keeps others from changing the row until the unit ends. The statement names the locked table `t`.
-    /// SQLite has one writer and needs no more.
+    /// SQLite has one writer and needs no more. On PostgreSQL rows that point at the locked one can still be written: no unit changes an id.
     pub async fn fetch_locked(&mut self, sql: &'static str, values: &[Value]) -> Result<Option<Row>> {
         let rows = match self.dialect() {
             Dialect::Sqlite => self.query(sql, values).await?,
-            Dialect::Postgres => self.query(&format!("{sql} FOR UPDATE OF t"), values).await?,
+            Dialect::Postgres => self.query(&format!("{sql} FOR NO KEY UPDATE OF t"), values).await?,
         };
         Ok(rows.into_iter().next())
     }

@@ -6,7 +6,7 @@ use stead_domain::ids::{ApiKeyId, PrincipalId};
 use stead_domain::page::{Page, PageRequest};
 use stead_domain::tags::{self, TagFilter, Tags};
 use stead_domain::{Code, Error, Result, Timestamp, names};
-use stead_store::{api_keys, members};
+use stead_store::{api_keys, members, projects};
 use utoipa::ToSchema;
 
 use crate::audit::{Act, record};
@@ -67,6 +67,8 @@ impl App {
                                 .suggestion("revoke that key and make another one"));
                         }
                     }
+                    // The project's row orders this with a removal of the member: no key is made for one that is just going.
+                    projects::lock(unit, entered.project).await?.ok_or_else(|| Error::not_found("project", &entered.handle))?;
                     if members::role(unit, entered.project, new.principal_id).await?.is_none() {
                         return Err(Error::field(
                             "principal_id",

@@ -148,6 +148,10 @@ impl App {
                 Box::pin(async move {
                     let mut project =
                         projects::lock(unit, entered.project).await?.ok_or_else(|| Error::not_found("project", &entered.handle))?;
+                    project.updated_at = context.now();
+                    projects::mark_deleted(unit, project.id, project.updated_at).await?;
+                    // Sandboxes before environments, as everywhere: two units that lock in other orders would wait for each other.
+                    let alone = sandboxes::doom_of_deleted_projects(unit, project.updated_at).await?;
                     let mut doomed: Vec<EnvironmentId> = Vec::new();
                     for id in environments::of_project(unit, project.id).await? {
                         if let Some(environment) = environments::lock(unit, id).await? {
@@ -164,9 +168,6 @@ impl App {
                         details,
                     };
                     record(unit, &context, &entered.caller, act).await?;
-                    project.updated_at = context.now();
-                    projects::mark_deleted(unit, project.id, project.updated_at).await?;
-                    let alone = sandboxes::doom_of_deleted_projects(unit, project.updated_at).await?;
                     Ok::<_, Error>((project, doomed, alone))
                 })
             })

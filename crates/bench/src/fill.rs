@@ -1,0 +1,115 @@
+//! Many environments, put into the store directly. They belong to a host that is not there, so that no server looks for their directories.
+
+use stead_domain::definition::{Spec, template};
+use stead_domain::environment::{
+    CleanupStatus, DefinitionVersion, Environment, EnvironmentMode, EnvironmentStatus, Lifetime, RetentionPolicy, Runtime, TemplateId,
+};
+use stead_domain::ids::{EnvironmentId, HostId, ProjectId, SandboxId};
+use stead_domain::provider::ProviderName;
+use stead_domain::sandbox::{Sandbox, SandboxStatus};
+use stead_domain::{Context, Error};
+use stead_store::{Location, Store, Unit, environments, projects, sandboxes, versions};
+
+const AT_ONCE: usize = 500;
+
+pub async fn fill(location: &Location, count: usize) {
+    let store = stead_store::open(location).await.unwrap();
+    let (context, _) = stead_testing::context(4711);
+    let project = project(&store).await;
+    let host = HostId::new(&context);
+    for first in (0..count).step_by(AT_ONCE) {
+        let rows: Vec<_> = (first..(first + AT_ONCE).min(count)).map(|number| rows(&context, project, host, number)).collect();
+        let written: Result<(), Error> = store
+            .write(move |unit| {
+                Box::pin(async move {
+                    for (sandbox, environment) in &rows {
+                        insert(unit, sandbox, environment).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await;
+        written.unwrap();
+    }
+    store.close().await;
+}
+
+async fn project(store: &Store) -> ProjectId {
+    let found = store.read(|unit| Box::pin(async move { projects::find_by_handle(unit, "default").await })).await;
+    found.unwrap().expect("a server was started on the store once").id
+}
+
+async fn insert(unit: &mut Unit, sandbox: &Sandbox, environment: &Environment) -> Result<(), Error> {
+    sandboxes::insert(unit, sandbox).await?;
+    environments::insert(unit, environment).await?;
+    let version = DefinitionVersion {
+        version: 1,
+        fingerprint: environment.fingerprint.clone(),
+        created_by: None,
+        created_at: environment.created_at,
+        rolled_back_to: None,
+        spec: environment.spec.clone(),
+    };
+    Ok(versions::insert(unit, environment.id, &version).await?)
+}
+
+/// One as the server itself would write it.
+pub fn rows(context: &Context, project: ProjectId, host: HostId, number: usize) -> (Sandbox, Environment) {
+    let now = context.now();
+    let (id, sandbox_id) = (EnvironmentId::new(context), SandboxId::new(context));
+    let spec: Spec = template(TemplateId::LocalDefault);
+    let sandbox = Sandbox {
+        id: sandbox_id,
+        project_id: project,
+        provider: ProviderName::Local,
+        status: SandboxStatus::Ready,
+        resource_id: Some(sandbox_id.to_string()),
+        resource_name: Some(format!("filled-{number}")),
+        host_id: Some(host),
+        made_for: Some(id),
+        fence: 0,
+        last_error: None,
+        observed_at: None,
+        created_at: now,
+        updated_at: now,
+        destroyed_at: None,
+    };
+    let environment = Environment {
+        id,
+        project_id: project,
+        name: format!("filled-{number}"),
+        scope: None,
+        provider: ProviderName::Local,
+        provider_resource_id: None,
+        provider_resource_name: None,
+        status: EnvironmentStatus::Ready,
+        environment_mode: EnvironmentMode::Manual,
+        lifetime: Lifetime::Explicit,
+        purpose: None,
+        owned_by: None,
+        bound_to_type: None,
+        bound_to_id: None,
+        created_by: None,
+        updated_by: None,
+        template_id: None,
+        capabilities: vec!["durable_workspace".to_owned()],
+        spec_version: 1,
+        fingerprint: spec.fingerprint(),
+        spec,
+        runtime: Runtime::default(),
+        tags: Default::default(),
+        contains_secrets: false,
+        cleanup_status: CleanupStatus::None,
+        retention_policy: RetentionPolicy::Manual,
+        last_seen_at: None,
+        last_reconciled_at: None,
+        last_error: None,
+        created_at: now,
+        updated_at: now,
+        destroyed_at: None,
+        sandbox_id,
+        allow_unenforced: false,
+        revision: 1,
+    };
+    (sandbox, environment)
+}

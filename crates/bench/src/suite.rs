@@ -1,0 +1,212 @@
+//! What is measured, in which order.
+
+use std::cell::Cell;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use stead_store::Location;
+use stead_testing::PrivatePostgres;
+use tempfile::TempDir;
+
+use crate::load::{Measured, Operation, Target};
+use crate::report::{Goal, Memory, Results, Start};
+use crate::server::Server;
+use crate::{disk, fill};
+
+/// A page of fifty needs some more than fifty; less than that is an empty store for this purpose.
+const FEW: usize = 60;
+/// What a create writes in one of its commits: a few pages of the database.
+const RECORD: usize = 8 << 10;
+const STARTS: usize = 20;
+
+pub struct Suite {
+    pub binary: PathBuf,
+    pub root: PathBuf,
+    pub quick: bool,
+    pub postgres: bool,
+}
+
+/// A store that a server was started on once.
+struct Place {
+    directory: TempDir,
+    database: Option<String>,
+    _postgres: Option<PrivatePostgres>,
+}
+
+impl Place {
+    fn store(&self) -> &'static str {
+        if self.database.is_some() { "postgres" } else { "sqlite" }
+    }
+
+    fn location(&self) -> Location {
+        match &self.database {
+            Some(url) => Location::Postgres(url.clone()),
+            None => Location::Sqlite(self.directory.path().join("stead.db")),
+        }
+    }
+}
+
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+fn median(mut times: Vec<Duration>) -> (f64, f64) {
+    times.sort_unstable();
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1000.0;
+    (milliseconds(times[times.len() / 2]), milliseconds(times[times.len() - 1]))
+}
+
+impl Suite {
+    fn time(&self) -> Duration {
+        if self.quick { Duration::from_millis(400) } else { Duration::from_secs(4) }
+    }
+
+    fn many(&self) -> usize {
+        if self.quick { 10_000 } else { 100_000 }
+    }
+
+    fn place(&self, on_postgres: bool) -> Place {
+        let directory = tempfile::Builder::new().prefix("stead-bench-").tempdir_in(&self.root).unwrap();
+        let postgres = on_postgres.then(PrivatePostgres::start_durable);
+        let place = Place { directory, database: postgres.as_ref().map(PrivatePostgres::url), _postgres: postgres };
+        self.start(&place).end();
+        place
+    }
+
+    fn start(&self, place: &Place) -> Server {
+        Server::start(&self.binary, place.directory.path(), place.database.as_deref())
+    }
+
+    async fn target(&self, place: &Place, server: &Server, environments: usize) -> Rc<Target> {
+        let mut target = Target {
+            address: server.address.clone(),
+            key: server.key(),
+            store: place.store(),
+            environments,
+            ids: Vec::new(),
+            serial: Rc::new(Cell::new(0)),
+        };
+        target.prepare(256.max(FEW)).await;
+        Rc::new(target)
+    }
+
+    pub async fn run(&self) -> Results {
+        let mut load = Vec::new();
+        let mut goals = Vec::new();
+        let sqlite = self.place(false);
+
+        say("start and memory");
+        let (start_median, longest) = median(self.starts(&sqlite));
+        let idle = self.idle(&sqlite);
+
+        say("durable creates");
+        let syncs = disk::syncs_per_second(sqlite.directory.path(), RECORD, self.time());
+        let (creates, after_load) = self.durable_creates(&sqlite).await;
+        goals.push(Goal::at_least("durable creates at 64 clients, against one sync for each", 5.0, "x", creates.per_second / syncs));
+        load.push(creates);
+
+        let mut full_start = 0.0;
+        let mut full_idle = 0;
+        for on_postgres in [false, true] {
+            if on_postgres && !self.postgres {
+                continue;
+            }
+            let place = self.place(on_postgres);
+            say(&format!("{}: every operation", place.store()));
+            load.extend(self.operations(&place).await);
+            drop(place);
+
+            let place = self.place(on_postgres);
+            say(&format!("{}: few environments and many", place.store()));
+            let few = self.reads(&place, FEW).await;
+            fill::fill(&place.location(), self.many()).await;
+            let many = self.reads(&place, self.many()).await;
+            for (before, after) in few.iter().zip(&many) {
+                let name = format!("p99 of {} with many, against few, {}", after.operation, after.store);
+                goals.push(Goal::below(name, 2.0, "x", after.p99_milliseconds / before.p99_milliseconds));
+            }
+            load.extend(few.into_iter().chain(many));
+            if !on_postgres {
+                full_start = median(self.starts(&place)).0;
+                full_idle = self.idle(&place);
+            }
+        }
+        goals.push(Goal::below("ready after the start, on a store that is there", 150.0, " ms", start_median));
+        goals.push(Goal::below("resident memory, idle", 40.0, " MB", idle as f64 * 1024.0 / 1e6));
+        Results {
+            version: env!("CARGO_PKG_VERSION"),
+            quick: self.quick,
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            binary_bytes: size(&self.binary),
+            syncs_per_second: syncs,
+            start: Start {
+                runs: STARTS,
+                median_milliseconds: start_median,
+                longest_milliseconds: longest,
+                full_median_milliseconds: full_start,
+            },
+            memory: Memory { idle_kib: idle, full_idle_kib: full_idle, after_load_kib: after_load },
+            load,
+            goals,
+        }
+    }
+
+    fn starts(&self, place: &Place) -> Vec<Duration> {
+        let once = || {
+            let server = self.start(place);
+            let took = server.ready_after;
+            server.end();
+            took
+        };
+        (0..STARTS).map(|_| once()).collect()
+    }
+
+    /// A server that was started, asked once, and left alone for a moment.
+    fn idle(&self, place: &Place) -> u64 {
+        let server = self.start(place);
+        std::thread::sleep(Duration::from_secs(2));
+        let resident = server.resident();
+        server.end();
+        resident
+    }
+
+    async fn durable_creates(&self, place: &Place) -> (Measured, u64) {
+        let server = self.start(place);
+        let target = self.target(place, &server, 0).await;
+        let measured = target.measure(Operation::Create, 64, self.time()).await;
+        let resident = server.resident();
+        server.end();
+        (measured, resident)
+    }
+
+    async fn operations(&self, place: &Place) -> Vec<Measured> {
+        let server = self.start(place);
+        let target = self.target(place, &server, 0).await;
+        let mut measured = Vec::new();
+        for operation in Operation::ALL {
+            for clients in [1, 16, 256] {
+                measured.push(target.measure(operation, clients, self.time()).await);
+            }
+        }
+        server.end();
+        measured
+    }
+
+    /// Get and list, as often as a p99 needs to be worth comparing.
+    async fn reads(&self, place: &Place, environments: usize) -> Vec<Measured> {
+        let server = self.start(place);
+        let target = self.target(place, &server, environments).await;
+        let mut measured = Vec::new();
+        for operation in [Operation::Get, Operation::List] {
+            measured.push(target.measure(operation, 16, self.time() * 2).await);
+        }
+        server.end();
+        measured
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+}

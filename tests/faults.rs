@@ -1,1 +1,0 @@
-//! Written in its own turn.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::{ENVIRONMENTS, at, create, expect, on_both_stores, refused, text, walk};
+use crate::authorization::cast::make_project;
 use crate::support::Server;
 
 /// No field anywhere may be null: what is not there is left out.
@@ -162,6 +163,9 @@ fn names_are_unique_among_the_living_in_any_case() {
             }
             assert_eq!(refused(&reply, 409, "already_exists")["field"], "name", "{same}");
         }
+        // Another project's names are its own.
+        make_project(&http, "acme");
+        expect(&http.post("/v1/projects/acme/environments", json!({ "name": "web größe" })), 201);
         // Whoever owns it may have a name of its own beside the project's, and only once.
         let owned = |owner: &str| json!({ "name": "web größe", "scope": "owner", "owned_by": owner });
         create(&http, owned("agent_1"));

@@ -27,7 +27,7 @@ fn a_partial_definition_is_laid_over_its_template() {
         "checkpoints": { "before_takeover": false, "after_run": false, "every": "30m", "keep": 3 },
         "artifacts": [{ "path": "out/**", "when": "failure" }], "providers": ["local", "sprites"], "setup": { "script": "make deps" },
     });
-    let made = create(&http, json!({ "spec": whole }));
+    let made = create(&http, json!({ "spec": whole, "allow_unenforced": true }));
     assert_eq!(made["spec"], whole);
     assert_eq!(expect(&http.get(&at(&made)), 200)["spec"], whole);
 }

@@ -15,31 +15,30 @@ fn is_there(server: &Server, id: &str) -> bool {
 
 #[test]
 fn a_sandbox_that_was_passed_stays_after_its_environments() {
-    on_both_stores(&[], |server| {
-        let http = server.http();
-        let made = expect(&http.post(SANDBOXES, json!({})), 201);
-        let id = text(&made, "id");
-        assert_eq!((&made["provider"], &made["status"], made.get("made_for")), (&json!("local"), &json!("ready"), None));
-        assert_eq!(sandbox(&http, &id), made);
-        let [one, two] = ["one", "two"].map(|name| create(&http, json!({ "name": name, "sandbox_id": id })));
-        assert_eq!((&one["sandbox_id"], &two["sandbox_id"]), (&json!(id), &json!(id)));
-        assert_eq!(one["provider_resource_id"], two["provider_resource_id"]);
+    let server = &Server::start();
+    let http = server.http();
+    let made = expect(&http.post(SANDBOXES, json!({})), 201);
+    let id = text(&made, "id");
+    assert_eq!((&made["provider"], &made["status"], made.get("made_for")), (&json!("local"), &json!("ready"), None));
+    assert_eq!(sandbox(&http, &id), made);
+    let [one, two] = ["one", "two"].map(|name| create(&http, json!({ "name": name, "sandbox_id": id })));
+    assert_eq!((&one["sandbox_id"], &two["sandbox_id"]), (&json!(id), &json!(id)));
+    assert_eq!(one["provider_resource_id"], two["provider_resource_id"]);
 
-        let details = refused(&http.delete(&format!("{SANDBOXES}/{id}")), 409, "sandbox_in_use");
-        assert_eq!(details["environments"], 2);
-        for environment in [&one, &two] {
-            let last = expect(&http.delete(&at(environment)), 200);
-            assert_eq!((&last["status"], &last["cleanup_status"]), (&json!("destroyed"), &json!("skipped")));
-            assert!(is_there(server, &id));
-            assert_eq!(sandbox(&http, &id)["status"], "ready");
-        }
-        let gone = expect(&http.delete(&format!("{SANDBOXES}/{id}")), 200);
-        assert_eq!(gone["status"], "destroyed");
-        assert!(!is_there(server, &id));
-        assert_eq!(expect(&http.delete(&format!("{SANDBOXES}/{id}")), 200), gone);
-        let reply = http.post(ENVIRONMENTS, json!({ "sandbox_id": id }));
-        assert!(matches!(reply.status, 404 | 409), "nothing new begins in what is gone: {}", reply.status);
-    });
+    let details = refused(&http.delete(&format!("{SANDBOXES}/{id}")), 409, "sandbox_in_use");
+    assert_eq!(details["environments"], 2);
+    for environment in [&one, &two] {
+        let last = expect(&http.delete(&at(environment)), 200);
+        assert_eq!((&last["status"], &last["cleanup_status"]), (&json!("destroyed"), &json!("skipped")));
+        assert!(is_there(server, &id));
+        assert_eq!(sandbox(&http, &id)["status"], "ready");
+    }
+    let gone = expect(&http.delete(&format!("{SANDBOXES}/{id}")), 200);
+    assert_eq!(gone["status"], "destroyed");
+    assert!(!is_there(server, &id));
+    assert_eq!(expect(&http.delete(&format!("{SANDBOXES}/{id}")), 200), gone);
+    let reply = http.post(ENVIRONMENTS, json!({ "sandbox_id": id }));
+    assert!(matches!(reply.status, 404 | 409), "nothing new begins in what is gone: {}", reply.status);
 }
 
 #[test]

@@ -76,7 +76,8 @@ fn a_command_starts_the_server_that_it_needs() {
     let pid = std::fs::read_to_string(desk.data().join("lock")).unwrap();
     desk.done(&["env", "list"]);
     assert_eq!(std::fs::read_to_string(desk.data().join("lock")).unwrap(), pid, "the second command uses the first one's server");
-    desk.done(&["down"]);
+    assert_snapshot!(desk.run(&["down", "--all"]), @"");
+    assert_snapshot!(desk.run(&["down", "--json"]), @"");
 }
 
 #[test]
@@ -154,6 +155,33 @@ fn a_second_server_on_one_data_directory_is_refused() {
     error: another server uses [DATA] (process [PID]) (store_in_use)
     hint: use that one (`stead status`), end it with `stead down`, or choose another --data-dir
     ");
+}
+
+#[test]
+fn a_store_of_a_newer_version_is_refused_with_both_versions() {
+    let desk = Desk::alone();
+    desk.done(&["up"]);
+    desk.done(&["down"]);
+    let script = "import sqlite3, sys; store = sqlite3.connect(sys.argv[1]); store.execute(\"INSERT INTO schema_migrations VALUES (999, '0999_future')\"); store.commit()";
+    let changed = std::process::Command::new("python3").args(["-c", script]).arg(desk.data().join("stead.db")).status().unwrap();
+    assert!(changed.success());
+    assert_snapshot!(desk.run(&["serve"]), @"");
+    assert_snapshot!(desk.run(&["env", "list"]), @"");
+    assert_eq!(desk.code(&["backup", "stead.backup"]), 3);
+}
+
+#[test]
+fn settings_that_the_server_cannot_use_are_named() {
+    let desk = Desk::alone();
+    assert_snapshot!(desk.run(&["serve", "--listen", "0.0.0.0:0"]), @"");
+    assert_snapshot!(desk.run(&["serve", "--listen", "nowhere"]), @"");
+    assert_snapshot!(desk.run(&["serve", "--tls-cert", "cert.pem"]), @"");
+    assert_snapshot!(desk.run(&["serve", "--tls-cert", "cert.pem", "--tls-key", "key.pem"]), @"");
+    assert_snapshot!(desk.run(&["serve", "--provider-alias", "sprites=mars"]), @"");
+    assert_snapshot!(desk.run(&["serve", "--keep-audit", "long"]), @"");
+    desk.write("stead.toml", "listen = '127.0.0.1:0'\ncolour = 'green'\n");
+    assert_snapshot!(desk.run(&["serve", "--config", "stead.toml"]), @"");
+    assert_snapshot!(desk.run(&["serve", "--config", "none.toml"]), @"");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::desk::Desk;
+use super::desk::{Desk, told};
 
 #[test]
 fn a_project_is_made_chosen_and_deleted() {
@@ -115,6 +115,8 @@ fn the_project_comes_from_the_flag_the_variable_the_directory_and_the_choice_in_
     assert_eq!(project(&[], Some("variable")), "variable");
     assert_eq!(project(&["-p", "flag"], Some("variable")), "flag");
     assert_eq!(project(&["--house", "flag"], Some("variable")), "flag");
+    let chosen = desk.command(&["project", "select", "chosen"]).env("STEAD_PROJECT", "variable").output().unwrap();
+    assert_snapshot!(told(&chosen), @"");
 }
 
 #[test]

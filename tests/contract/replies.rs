@@ -57,28 +57,27 @@ fn environments_fit_the_published_shape() {
 
 #[test]
 fn api_keys_fit_the_published_shape() {
-    on_both_stores(&[], |server| {
-        let http = server.http();
-        let me = text(&expect(&http.get("/v1/identity"), 200), "principal_id");
-        for more in [json!({}), json!({ "expires_at": time_from_now(Duration::from_secs(3600)), "tags": { "team": "x" } })] {
-            let mut body = json!({ "name": "ci", "principal_id": me });
-            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            let made = expect(&http.post(KEYS, body), 201);
-            API_KEY_RESULT.check(&made);
-            server.http_as(made["key"].as_str()).get("/v1/identity");
-            let path = format!("{KEYS}/{}", text(&made, "id"));
-            let read = expect(&http.get(&path), 200);
-            API_KEY.check(&read);
-            for (field, value) in read.as_object().unwrap().iter().filter(|(field, _)| *field != "last_used_at") {
-                assert_eq!(value, &made[field], "{field}");
-            }
-            API_KEY_LIST.check(&expect(&http.get(&format!("{KEYS}?limit=1")), 200));
-            API_KEY_LIST.check(&expect(&http.get(&format!("{KEYS}?tag=team:x")), 200));
-            let revoked = http.delete(&path);
-            assert_eq!((revoked.status, revoked.body.len()), (204, 0));
-            assert_eq!(http.get(&path).status, 404);
+    let server = &Server::start();
+    let http = server.http();
+    let me = text(&expect(&http.get("/v1/identity"), 200), "principal_id");
+    for more in [json!({}), json!({ "expires_at": time_from_now(Duration::from_secs(3600)), "tags": { "team": "x" } })] {
+        let mut body = json!({ "name": "ci", "principal_id": me });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let made = expect(&http.post(KEYS, body), 201);
+        API_KEY_RESULT.check(&made);
+        server.http_as(made["key"].as_str()).get("/v1/identity");
+        let path = format!("{KEYS}/{}", text(&made, "id"));
+        let read = expect(&http.get(&path), 200);
+        API_KEY.check(&read);
+        for (field, value) in read.as_object().unwrap().iter().filter(|(field, _)| *field != "last_used_at") {
+            assert_eq!(value, &made[field], "{field}");
         }
-    });
+        API_KEY_LIST.check(&expect(&http.get(&format!("{KEYS}?limit=1")), 200));
+        API_KEY_LIST.check(&expect(&http.get(&format!("{KEYS}?tag=team:x")), 200));
+        let revoked = http.delete(&path);
+        assert_eq!((revoked.status, revoked.body.len()), (204, 0));
+        assert_eq!(http.get(&path).status, 404);
+    }
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn invent(server: &Server, seed: u64) {
             };
             match parameter["in"].as_str() {
                 Some("query") => {
-                    target.push_str(&format!("{}{}={}", if target.contains('?') { '&' } else { '?' }, escape(&name), escape(&value)))
+                    target.push_str(&format!("{}{}={}", if target.contains('?') { '&' } else { '?' }, escape(&name), escape(&value)));
                 }
                 Some("header") => headers.push((name, value.chars().filter(|c| c.is_ascii_graphic()).collect())),
                 _ => {}

@@ -21,36 +21,35 @@ fn create_as(http: &Http, attempt: &str, body: &Value) -> Reply {
 
 #[test]
 fn a_key_is_told_once_and_recognised_by_its_beginning() {
-    on_both_stores(&[], |server| {
-        let http = server.http();
-        let made = key_for(&http, "default", &me(&http), json!({ "name": "ci", "tags": { "team": "x" } }));
-        let key = text(&made, "key");
-        assert!(key.starts_with("stk_") && !key.contains('.'), "{key}");
-        // 256 bits in an alphabet of 32 letters.
-        assert_eq!(key.len(), "stk_".len() + 52);
-        assert!(key[4..].bytes().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit()), "{key}");
-        assert!(key.starts_with(&text(&made, "key_prefix")) && text(&made, "key_prefix").len() < 16);
-        assert_ne!(key, text(&key_for(&http, "default", &me(&http), json!({})), "key"));
-        expect(&server.http_as(Some(&key)).get("/v1/identity"), 200);
+    let server = &Server::start();
+    let http = server.http();
+    let made = key_for(&http, "default", &me(&http), json!({ "name": "ci", "tags": { "team": "x" } }));
+    let key = text(&made, "key");
+    assert!(key.starts_with("stk_") && !key.contains('.'), "{key}");
+    // 256 bits in an alphabet of 32 letters.
+    assert_eq!(key.len(), "stk_".len() + 52);
+    assert!(key[4..].bytes().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit()), "{key}");
+    assert!(key.starts_with(&text(&made, "key_prefix")) && text(&made, "key_prefix").len() < 16);
+    assert_ne!(key, text(&key_for(&http, "default", &me(&http), json!({})), "key"));
+    expect(&server.http_as(Some(&key)).get("/v1/identity"), 200);
 
-        let hash = stead_domain::api_key::hash(&key);
-        for path in [KEYS.to_owned(), format!("{KEYS}/{}", text(&made, "id")), "/v1/projects/default/audit".to_owned()] {
-            let body = String::from_utf8(http.get(&path).body).unwrap();
-            assert!(!body.contains(&key) && !body.contains(&hash) && !body.contains("\"key\":"), "{path}: {body}");
-        }
-        for (body, field) in [
-            (json!({ "principal_id": me(&http) }), "name"),
-            (json!({ "name": "x" }), "principal_id"),
-            (json!({ "name": "x", "principal_id": "prn_x" }), "principal_id"),
-            (json!({ "name": "", "principal_id": me(&http) }), "name"),
-            (json!({ "name": "x", "principal_id": me(&http), "expires_at": "2020-01-01T00:00:00Z" }), "expires_at"),
-            (json!({ "name": "x", "principal_id": me(&http), "expires_at": "tomorrow" }), "expires_at"),
-            (json!({ "name": "x", "principal_id": me(&http), "key": "stk_mine" }), "key"),
-            (json!({ "name": "x", "principal_id": me(&http), "tags": { "mobius:x": "" } }), "tags.mobius:x"),
-        ] {
-            assert_eq!(refused(&http.post(KEYS, body.clone()), 400, "invalid_field")["field"], field, "{body}");
-        }
-    });
+    let hash = stead_domain::api_key::hash(&key);
+    for path in [KEYS.to_owned(), format!("{KEYS}/{}", text(&made, "id")), "/v1/projects/default/audit".to_owned()] {
+        let body = String::from_utf8(http.get(&path).body).unwrap();
+        assert!(!body.contains(&key) && !body.contains(&hash) && !body.contains("\"key\":"), "{path}: {body}");
+    }
+    for (body, field) in [
+        (json!({ "principal_id": me(&http) }), "name"),
+        (json!({ "name": "x" }), "principal_id"),
+        (json!({ "name": "x", "principal_id": "prn_x" }), "principal_id"),
+        (json!({ "name": "", "principal_id": me(&http) }), "name"),
+        (json!({ "name": "x", "principal_id": me(&http), "expires_at": "2020-01-01T00:00:00Z" }), "expires_at"),
+        (json!({ "name": "x", "principal_id": me(&http), "expires_at": "tomorrow" }), "expires_at"),
+        (json!({ "name": "x", "principal_id": me(&http), "key": "stk_mine" }), "key"),
+        (json!({ "name": "x", "principal_id": me(&http), "tags": { "mobius:x": "" } }), "tags.mobius:x"),
+    ] {
+        assert_eq!(refused(&http.post(KEYS, body.clone()), 400, "invalid_field")["field"], field, "{body}");
+    }
 }
 
 #[test]
@@ -146,8 +145,19 @@ fn a_database_holds_no_key_either() {
             let rows = postgres.sql(&format!("SELECT count(*) FROM {table} t WHERE t::text LIKE '%{}%'", &key[14..])).trim().to_owned();
             assert_eq!(rows, "0", "{table}");
         }
+        let body = json!({ "name": "ci", "principal_id": me(&http) });
+        assert_eq!(create_as(&http, "attempt", &body).status, 201);
         let sealed = postgres.sql("SELECT encode(reply, 'escape') FROM idempotency WHERE sealed = 1");
         assert!(!sealed.trim().is_empty() && !sealed.contains("stk_"), "{sealed}");
+        // Ten minutes later it is told to nobody, and what was sealed is wiped.
+        postgres.sql("UPDATE idempotency SET created_at = created_at - 601 * 1000000");
+        refused(&create_as(&http, "attempt", &body), 409, "conflict");
+        let wiped = (0..600).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            postgres.sql("SELECT count(*) FROM idempotency WHERE sealed = 1 AND reply IS NOT NULL").trim() == "0"
+        });
+        assert!(wiped, "the sealed reply stays");
+        expect(&server.http_as(Some(&key)).get("/v1/identity"), 200);
     });
 }
 
@@ -192,17 +202,16 @@ fn a_key_of_the_operators_own_does_not_run_the_server() {
 
 #[test]
 fn when_a_key_was_last_used_can_be_seen() {
-    on_both_stores(&[], |server| {
-        let http = server.http();
-        let made = key_for(&http, "default", &me(&http), json!({}));
-        let path = format!("{KEYS}/{}", text(&made, "id"));
-        assert_eq!(expect(&http.get(&path), 200).get("last_used_at"), None, "never yet");
-        expect(&server.http_as(made["key"].as_str()).get("/v1/identity"), 200);
-        // It is noted behind the request, so it may take a moment.
-        let seen = (0..100).find_map(|_| {
-            std::thread::sleep(Duration::from_millis(20));
-            expect(&http.get(&path), 200)["last_used_at"].as_str().map(str::to_owned)
-        });
-        assert!(seen.expect("the use is noted") >= text(&made, "created_at"));
+    let server = &Server::start();
+    let http = server.http();
+    let made = key_for(&http, "default", &me(&http), json!({}));
+    let path = format!("{KEYS}/{}", text(&made, "id"));
+    assert_eq!(expect(&http.get(&path), 200).get("last_used_at"), None, "never yet");
+    expect(&server.http_as(made["key"].as_str()).get("/v1/identity"), 200);
+    // It is noted behind the request, so it may take a moment.
+    let seen = (0..100).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        expect(&http.get(&path), 200)["last_used_at"].as_str().map(str::to_owned)
     });
+    assert!(seen.expect("the use is noted") >= text(&made, "created_at"));
 }

@@ -9,60 +9,58 @@ const MEMBERS: &str = "/v1/projects/default/members";
 
 #[test]
 fn members_are_admitted_listed_and_given_another_role() {
-    on_both_stores(&[], |server| {
-        let http = server.http();
-        for kind in ["user", "service", "agent", "worker"] {
-            let member = expect(&http.post(MEMBERS, json!({ "name": format!("A {kind}"), "kind": kind, "role": "viewer" })), 201);
-            assert_eq!((&member["kind"], &member["role"]), (&json!(kind), &json!("viewer")));
-        }
-        let plain = expect(&http.post(MEMBERS, json!({ "name": "plain" })), 201);
-        assert_eq!((&plain["kind"], &plain["role"]), (&json!("user"), &json!("member")));
-        let all = walk(&http, MEMBERS, 2);
-        assert_eq!(all.len(), 6);
-        assert!(all.contains(&plain));
+    let server = &Server::start();
+    let http = server.http();
+    for kind in ["user", "service", "agent", "worker"] {
+        let member = expect(&http.post(MEMBERS, json!({ "name": format!("A {kind}"), "kind": kind, "role": "viewer" })), 201);
+        assert_eq!((&member["kind"], &member["role"]), (&json!(kind), &json!("viewer")));
+    }
+    let plain = expect(&http.post(MEMBERS, json!({ "name": "plain" })), 201);
+    assert_eq!((&plain["kind"], &plain["role"]), (&json!("user"), &json!("member")));
+    let all = walk(&http, MEMBERS, 2);
+    assert_eq!(all.len(), 6);
+    assert!(all.contains(&plain));
 
-        let path = format!("{MEMBERS}/{}", text(&plain, "principal_id"));
-        for role in ["viewer", "owner", "member"] {
-            assert_eq!(expect(&http.patch(&path, json!({ "role": role })), 200)["role"], role);
-        }
-        for (body, field) in [
-            (json!({}), "name"),
-            (json!({ "name": "" }), "name"),
-            (json!({ "name": "../x" }), "name"),
-            (json!({ "name": "x", "role": "king" }), "role"),
-            (json!({ "name": "x", "kind": "ghost" }), "kind"),
-            (json!({ "name": "x", "principal_id": plain["principal_id"] }), "name"),
-            (json!({ "principal_id": "x" }), "principal_id"),
-            (json!({ "name": "x", "operator": true }), "operator"),
-        ] {
-            assert_eq!(refused(&http.post(MEMBERS, body.clone()), 400, "invalid_field")["field"], field, "{body}");
-        }
-        assert_eq!(refused(&http.patch(&path, json!({ "role": "king" })), 400, "invalid_field")["field"], "role");
-        assert_eq!(refused(&http.patch(&path, json!({})), 400, "invalid_field")["field"], "role");
-        for body in [json!({ "name": "plain" }), json!({ "name": "PLAIN" }), json!({ "principal_id": plain["principal_id"] })] {
-            let details = refused(&http.post(MEMBERS, body), 409, "already_exists");
-            assert_eq!(details["principal_id"], plain["principal_id"]);
-        }
-    });
+    let path = format!("{MEMBERS}/{}", text(&plain, "principal_id"));
+    for role in ["viewer", "owner", "member"] {
+        assert_eq!(expect(&http.patch(&path, json!({ "role": role })), 200)["role"], role);
+    }
+    for (body, field) in [
+        (json!({}), "name"),
+        (json!({ "name": "" }), "name"),
+        (json!({ "name": "../x" }), "name"),
+        (json!({ "name": "x", "role": "king" }), "role"),
+        (json!({ "name": "x", "kind": "ghost" }), "kind"),
+        (json!({ "name": "x", "principal_id": plain["principal_id"] }), "name"),
+        (json!({ "principal_id": "x" }), "principal_id"),
+        (json!({ "name": "x", "operator": true }), "operator"),
+    ] {
+        assert_eq!(refused(&http.post(MEMBERS, body.clone()), 400, "invalid_field")["field"], field, "{body}");
+    }
+    assert_eq!(refused(&http.patch(&path, json!({ "role": "king" })), 400, "invalid_field")["field"], "role");
+    assert_eq!(refused(&http.patch(&path, json!({})), 400, "invalid_field")["field"], "role");
+    for body in [json!({ "name": "plain" }), json!({ "name": "PLAIN" }), json!({ "principal_id": plain["principal_id"] })] {
+        let details = refused(&http.post(MEMBERS, body), 409, "already_exists");
+        assert_eq!(details["principal_id"], plain["principal_id"]);
+    }
 }
 
 #[test]
 fn a_role_counts_from_the_next_request_on() {
-    on_both_stores(&[], |server| {
-        let operator = server.http();
-        let somebody = admit(&operator, "default", "somebody", "viewer");
-        let path = format!("{MEMBERS}/{}", somebody.principal);
-        let http = server.http_as(Some(&somebody.key));
-        let tries =
-            |name: &str| (http.post(ENVIRONMENTS, json!({ "name": name })).status, http.get("/v1/projects/default/api-keys").status);
-        assert_eq!(tries("a"), (403, 403));
-        expect(&operator.patch(&path, json!({ "role": "member" })), 200);
-        assert_eq!(tries("b"), (201, 403));
-        expect(&operator.patch(&path, json!({ "role": "owner" })), 200);
-        assert_eq!(tries("c"), (201, 200));
-        expect(&operator.patch(&path, json!({ "role": "viewer" })), 200);
-        assert_eq!(tries("d"), (403, 403));
-    });
+    let server = &Server::start();
+    let operator = server.http();
+    let somebody = admit(&operator, "default", "somebody", "viewer");
+    let path = format!("{MEMBERS}/{}", somebody.principal);
+    let http = server.http_as(Some(&somebody.key));
+    let tries =
+        |name: &str| (http.post(ENVIRONMENTS, json!({ "name": name })).status, http.get("/v1/projects/default/api-keys").status);
+    assert_eq!(tries("a"), (403, 403));
+    expect(&operator.patch(&path, json!({ "role": "member" })), 200);
+    assert_eq!(tries("b"), (201, 403));
+    expect(&operator.patch(&path, json!({ "role": "owner" })), 200);
+    assert_eq!(tries("c"), (201, 200));
+    expect(&operator.patch(&path, json!({ "role": "viewer" })), 200);
+    assert_eq!(tries("d"), (403, 403));
 }
 
 #[test]

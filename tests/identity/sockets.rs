@@ -90,7 +90,7 @@ fn the_socket_and_the_key_are_its_users_alone() {
 
 /// Starts a server with this address in place of the loopback one that tests use.
 fn start_on(address: &str, more: &[&str]) -> Result<Server, (i32, String)> {
-    // The option is given a second time through the environment's file, because the first names loopback.
+    // An option may stand once: a script in between puts this address where the loopback one stood.
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("wrapper");
     let body = format!("#!/bin/sh\nprogram=$1\nshift 4\nexec \"$program\" serve --listen {address} \"$@\"\n");

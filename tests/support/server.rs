@@ -83,7 +83,12 @@ impl ServerBuilder {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut address).unwrap();
         if address.is_empty() {
             let status = child.wait().unwrap();
-            return Err((status.code().unwrap_or(-1), std::fs::read_to_string(&log).unwrap_or_default()));
+            let said = std::fs::read_to_string(&log).unwrap_or_default();
+            // Nobody else is on this directory: nothing stays of it.
+            if Arc::strong_count(&directory) == 1 {
+                let _ = std::fs::remove_file(&log);
+            }
+            return Err((status.code().unwrap_or(-1), said));
         }
         Ok(Server { directory, log, child: Some(child), address: address.trim().to_owned() })
     }

@@ -34,7 +34,7 @@ use tokio::sync::Notify;
 
 pub use limits::Limits;
 pub use listen::{Listener, Peer, serve};
-pub use metrics::install as install_metrics;
+pub use metrics::{install as install_metrics, keep_up as keep_metrics_up};
 pub use openapi::document;
 pub use routes::router;
 

@@ -17,6 +17,15 @@ pub fn install() -> Result<Handle, String> {
     Ok(handle)
 }
 
+/// Keeps the memory that samples take bounded; somebody must call it now and then, scraped or not.
+pub async fn keep_up(handle: Handle) {
+    let mut every = tokio::time::interval(std::time::Duration::from_secs(5));
+    loop {
+        every.tick().await;
+        handle.run_upkeep();
+    }
+}
+
 pub fn request(method: &http::Method, route: &str, status: http::StatusCode, took: std::time::Duration) {
     // Methods are anybody's words; only those that exist become labels.
     let method = match method.as_str() {

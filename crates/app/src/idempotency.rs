@@ -55,10 +55,11 @@ pub(crate) async fn claim(unit: &mut Unit, context: &Context, sealer: &dyn Seale
     }
     match known.reply {
         None => Ok(Claim::Unfinished(known.target_id)),
-        Some(reply) if reply.sealed => {
-            let body = sealer.open(belongs_to(&scope, &given.key).as_bytes(), &reply.body)?;
-            Ok(Claim::Answered(Reply { status: reply.status, body }))
-        }
+        // Told again for ten minutes, and only by a server that holds the key it was sealed with.
+        Some(reply) if reply.sealed => match sealer.open(belongs_to(&scope, &given.key).as_bytes(), &reply.body) {
+            Ok(body) if now.since(known.created_at) < TOLD_AGAIN => Ok(Claim::Answered(Reply { status: reply.status, body })),
+            _ => Ok(Claim::Unfinished(known.target_id)),
+        },
         Some(reply) => Ok(Claim::Answered(Reply { status: reply.status, body: reply.body })),
     }
 }

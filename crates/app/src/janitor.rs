@@ -7,8 +7,8 @@ use stead_domain::host::Host;
 use stead_domain::ids::SandboxId;
 use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::{Sandbox, SandboxStatus};
-use stead_domain::{Error, Result};
-use stead_store::{environments, hosts, sandboxes};
+use stead_domain::{Error, Result, Timestamp};
+use stead_store::{environments, hosts, idempotency, sandboxes, settings};
 
 use crate::App;
 use crate::provider::Provider;
@@ -55,6 +55,12 @@ impl App {
                 return;
             }
             self.sweep(&mut sightings).await;
+            let now = self.context.now();
+            let forgotten: Result<u64> =
+                self.store.write(move |unit| Box::pin(async move { Ok(idempotency::delete_expired(unit, now).await?) })).await;
+            if let Err(error) = forgotten {
+                tracing::warn!(%error, "expired idempotency keys could not be forgotten");
+            }
         }
     }
 
@@ -71,6 +77,7 @@ impl App {
         // Rows first: what is made between the two looks then only seems a stranger, and is a row at the second sighting.
         let rows = self.rows_of(provider).await?;
         let listed = provider.list().await?;
+        let restored_at = self.restored_at().await?;
         let known: HashMap<SandboxId, &Sandbox> = rows.iter().map(|sandbox| (sandbox.id, sandbox)).collect();
 
         let mut strangers = HashSet::new();
@@ -78,8 +85,14 @@ impl App {
             if known.contains_key(&entry.sandbox) {
                 continue;
             }
+            if restored_at.is_some_and(|restored_at| entry.sandbox.made_at() <= restored_at) {
+                // Made after the backup that was restored: no row knows it, and it may hold somebody's work. `prune` removes it when asked.
+                continue;
+            }
             if sightings.strangers.contains(&entry.sandbox) {
-                self.remove_stranger(provider, entry.sandbox, &entry.resource_id).await?;
+                if let Err(error) = self.remove_stranger(provider, entry.sandbox, &entry.resource_id).await {
+                    tracing::warn!(sandbox = %entry.sandbox, %error, "what no row knows could not be removed yet");
+                }
             } else {
                 strangers.insert(entry.sandbox);
             }
@@ -102,6 +115,31 @@ impl App {
         }
         *sightings = Sightings { strangers, missing };
         Ok(())
+    }
+
+    /// When a backup was last put in place of what was there.
+    async fn restored_at(&self) -> Result<Option<Timestamp>> {
+        let text =
+            self.store.read(|unit| Box::pin(async move { Ok::<_, Error>(settings::get(unit, settings::RESTORED_AT).await?) })).await?;
+        Ok(text.and_then(|text| text.parse().ok()))
+    }
+
+    /// What a restore left without a row at the providers of this host; with `remove`, it goes.
+    pub(crate) async fn unknown_since_restore(&self, remove: bool) -> Result<u64> {
+        let Some(restored_at) = self.restored_at().await? else { return Ok(0) };
+        let mut count = 0;
+        for provider in self.providers.all() {
+            let known: HashSet<SandboxId> = self.rows_of(&**provider).await?.iter().map(|sandbox| sandbox.id).collect();
+            for entry in provider.list().await? {
+                if !known.contains(&entry.sandbox) && entry.sandbox.made_at() <= restored_at {
+                    count += 1;
+                    if remove {
+                        self.remove_stranger(&**provider, entry.sandbox, &entry.resource_id).await?;
+                    }
+                }
+            }
+        }
+        Ok(count)
     }
 
     /// Every live row that this provider, on this host, answers for.

@@ -22,7 +22,6 @@ use std::sync::Arc;
 use stead_domain::Context;
 use stead_domain::ids::HostId;
 use stead_store::Store;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -51,8 +50,6 @@ pub struct App {
     pub(crate) host: HostId,
     /// One piece of work on an environment's sandbox at a time.
     pub(crate) locks: Arc<KeyedLocks>,
-    /// Wakes the reconciler; its timer is the guarantee.
-    pub(crate) wake_reconciler: Arc<Notify>,
     pub(crate) key_uses: Arc<identity::KeyUses>,
     /// Every task has an owner: shutdown waits for these.
     tasks: TaskTracker,
@@ -69,7 +66,6 @@ impl App {
             settings: Arc::new(settings),
             host,
             locks: Arc::new(KeyedLocks::default()),
-            wake_reconciler: Arc::new(Notify::new()),
             key_uses: Arc::new(identity::KeyUses::default()),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),

@@ -17,17 +17,19 @@ use crate::provider::{NewSandbox, Resource};
 use crate::{App, Entered};
 
 const EVERY: Duration = Duration::from_secs(5);
+/// Environments that are driven side by side.
+const AT_ONCE: usize = 16;
 
 impl App {
-    /// Walks everything that was left between two steps, when something says so and every few seconds anyway.
+    /// Walks everything that was left between two steps, every few seconds. Requests drive what they make themselves; this is for what they
+    /// left.
     pub(crate) async fn run_reconciler(&self) {
         loop {
             if let Err(error) = self.reconcile_unfinished().await {
                 tracing::warn!(%error, cause = error.internal_cause(), "the reconciler could not read what is unfinished");
             }
-            tokio::select! {
-                () = self.wake_reconciler.notified() => {}
-                go_on = self.pause(EVERY) => if !go_on { return },
+            if !self.pause(EVERY).await {
+                return;
             }
         }
     }
@@ -43,14 +45,16 @@ impl App {
                 )
             })
             .await?;
-        for id in unfinished {
-            // Busy means that a request is at it.
-            let Some(_guard) = self.locks.try_lock(&id.to_string()) else { continue };
+        // A few at a time: one provider that does not answer keeps the others waiting for no longer than its own patience.
+        for some in unfinished.chunks(AT_ONCE) {
+            let mut driving = tokio::task::JoinSet::new();
+            for id in some.iter().copied() {
+                let app = self.clone();
+                driving.spawn(async move { app.try_to_drive(id).await });
+            }
+            driving.join_all().await;
             if self.stopping.is_cancelled() {
                 return Ok(());
-            }
-            if let Err(error) = self.drive_locked(id).await {
-                tracing::warn!(environment = %id, %error, "not reconciled yet");
             }
         }
         for id in alone {
@@ -77,6 +81,31 @@ impl App {
                 })
             })
             .await
+    }
+
+    /// Drives one that no request is at, and notes on it why it is not there yet: the next pass begins with those that waited longest.
+    async fn try_to_drive(&self, id: EnvironmentId) {
+        let Some(_guard) = self.locks.try_lock(&id.to_string()) else { return };
+        if let Err(error) = self.drive_locked(id).await {
+            tracing::warn!(environment = %id, %error, "not reconciled yet");
+            let (context, cause) = (self.context.clone(), error.message().to_owned());
+            let noted: Result<()> = self
+                .store
+                .write(move |unit| {
+                    Box::pin(async move {
+                        if let Some(mut environment) = environments::lock(unit, id).await? {
+                            environment.last_error = Some(cause);
+                            environment.updated_at = context.now();
+                            environments::save(unit, &environment).await?;
+                        }
+                        Ok(())
+                    })
+                })
+                .await;
+            if let Err(error) = noted {
+                tracing::warn!(environment = %id, %error, "the cause could not be noted");
+            }
+        }
     }
 
     /// Brings one environment to where its row says it should be.
@@ -150,7 +179,7 @@ impl App {
                     let mut environment = environments::lock(unit, id).await?.ok_or_else(|| unknown(id))?;
                     // A delete may have come in between; then it stays that way and the next pass removes what was made.
                     if environment.status == EnvironmentStatus::Provisioning {
-                        environment.status = EnvironmentStatus::Ready;
+                        environment.advance(EnvironmentStatus::Ready)?;
                         environment.last_error = None;
                         environment.last_reconciled_at = Some(context.now());
                         environments::save(unit, &environment).await?;
@@ -172,7 +201,7 @@ impl App {
                 Box::pin(async move {
                     let mut environment = environments::lock(unit, id).await?.ok_or_else(|| unknown(id))?;
                     if environment.status.may_become(EnvironmentStatus::Failed) {
-                        environment.status = EnvironmentStatus::Failed;
+                        environment.advance(EnvironmentStatus::Failed)?;
                         environment.last_error = Some(cause);
                         environment.updated_at = context.now();
                         environments::save(unit, &environment).await?;
@@ -198,9 +227,13 @@ impl App {
             sandbox =
                 self.store.write(move |unit| Box::pin(async move { claim_for_removal(unit, &context, sandbox_id, id).await })).await?;
             if sandbox.status == SandboxStatus::Destroying {
-                let provider = self.providers.serving(sandbox.provider)?;
-                if let Err(error) = provider.destroy(sandbox.id, sandbox.resource_id.as_deref()).await {
-                    return self.note_failed_removal(id, &error.into()).await;
+                let destroyed = match self.providers.serving(sandbox.provider) {
+                    Ok(provider) => provider.destroy(sandbox.id, sandbox.resource_id.as_deref()).await.map_err(Error::from),
+                    Err(error) => Err(error),
+                };
+                // The intent is written and its name is free; why it is not carried out yet belongs on the record, not in the caller's way.
+                if let Err(error) = destroyed {
+                    return self.note_failed_removal(id, &error).await;
                 }
                 removed = true;
             }
@@ -211,6 +244,7 @@ impl App {
                 Box::pin(async move {
                     let now = context.now();
                     if removed {
+                        let mut sandbox = locked_sandbox(unit, sandbox.id).await?;
                         sandbox.status = SandboxStatus::Destroyed;
                         sandbox.destroyed_at = Some(now);
                         sandbox.updated_at = now;
@@ -218,7 +252,7 @@ impl App {
                     }
                     let mut environment = environments::lock(unit, id).await?.ok_or_else(|| unknown(id))?;
                     if environment.status != EnvironmentStatus::Destroyed {
-                        environment.status = EnvironmentStatus::Destroyed;
+                        environment.advance(EnvironmentStatus::Destroyed)?;
                         environment.destroyed_at = Some(now);
                         environment.updated_at = now;
                         environment.cleanup_status = if removed { CleanupStatus::Succeeded } else { CleanupStatus::Skipped };
@@ -268,12 +302,12 @@ impl App {
             .write(move |unit| {
                 Box::pin(async move {
                     let claim = idempotency::claim(unit, &context, &*sealer, &caller).await?;
-                    // A failed or orphaned one starts over; provisioning what is there finds it again.
+                    // A failed one starts over; provisioning what is there finds it again.
                     if !matches!(claim, Claim::Answered(_))
                         && let Some(mut environment) = environments::lock(unit, id).await?
                         && environment.status == EnvironmentStatus::Failed
                     {
-                        environment.status = EnvironmentStatus::Provisioning;
+                        environment.advance(EnvironmentStatus::Provisioning)?;
                         environment.updated_at = context.now();
                         environments::save(unit, &environment).await?;
                     }
@@ -356,10 +390,10 @@ pub(crate) async fn mark_presence(
         let Some(mut environment) = environments::lock(unit, environment).await? else { continue };
         let before = environment.status;
         if !exists && before.is_live() && before.may_become(EnvironmentStatus::Orphaned) {
-            environment.status = EnvironmentStatus::Orphaned;
+            environment.advance(EnvironmentStatus::Orphaned)?;
             environment.last_error = Some(cause.clone());
         } else if exists && before == EnvironmentStatus::Orphaned {
-            environment.status = EnvironmentStatus::Ready;
+            environment.advance(EnvironmentStatus::Ready)?;
             environment.last_error = None;
         }
         environment.last_reconciled_at = Some(now);

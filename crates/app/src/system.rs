@@ -50,7 +50,7 @@ impl App {
 
     /// Whether the store answers.
     pub async fn is_ready(&self) -> Result<()> {
-        self.store.read(|unit| Box::pin(async move { Ok::<_, Error>(unit.fetch("SELECT 1", &[]).await.map(drop)?) })).await
+        Ok(self.store.ping().await?)
     }
 
     pub async fn identity(&self, caller: &Caller) -> Result<Identity> {
@@ -102,6 +102,9 @@ impl App {
                 })
             })
             .await?;
-        Ok(counts.into_iter().map(|(what, count)| PrunedItem { what: what.to_owned(), count }).collect())
+        let mut items: Vec<PrunedItem> = counts.into_iter().map(|(what, count)| PrunedItem { what: what.to_owned(), count }).collect();
+        let left = self.unknown_since_restore(!dry_run).await?;
+        items.push(PrunedItem { what: "workspaces that a restore left without a record".to_owned(), count: left });
+        Ok(items)
     }
 }

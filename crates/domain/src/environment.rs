@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::definition::Spec;
+use crate::error::{Error, Result};
 use crate::ids::{EnvironmentId, HostId, PrincipalId, ProjectId, SandboxId};
 use crate::posture::EffectiveField;
 use crate::provider::ProviderName;
@@ -160,6 +161,17 @@ pub struct Environment {
     /// Counts edits by callers; what `ETag` and `If-Match` compare.
     #[serde(skip)]
     pub revision: u64,
+}
+
+impl Environment {
+    /// Moves on to another state, if the table of states allows it.
+    pub fn advance(&mut self, next: EnvironmentStatus) -> Result<()> {
+        if !self.status.may_become(next) {
+            return Err(Error::internal(format!("environment {} is `{}` and cannot become `{next}`", self.id, self.status)));
+        }
+        self.status = next;
+        Ok(())
+    }
 }
 
 /// The truth about the sandbox, beside what the record says.

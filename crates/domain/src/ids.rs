@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
 use crate::context::Context;
+use crate::time::Timestamp;
 
 #[derive(Debug, thiserror::Error)]
 #[error("`{text}` is not an id of the form {prefix}_ and 32 hexadecimal digits")]
@@ -53,6 +54,13 @@ macro_rules! id {
 
             pub fn new(context: &Context) -> Self {
                 Self(make(context))
+            }
+
+            /// When it was made, to the millisecond.
+            pub fn made_at(&self) -> Timestamp {
+                let mut bytes = [0; 8];
+                bytes[2..].copy_from_slice(&self.0.as_bytes()[..6]);
+                Timestamp::from_microseconds(i64::from_be_bytes(bytes).saturating_mul(1000))
             }
 
             /// The last twelve digits: enough to tell things apart in a name that people read.
@@ -164,6 +172,7 @@ pub(crate) mod tests {
     #[test]
     fn one_id_has_one_spelling() {
         let id = EnvironmentId::new(&context());
+        assert_eq!(id.made_at().to_string(), "2026-05-04T09:46:40.000000Z");
         assert_eq!(id.to_string().parse::<EnvironmentId>().unwrap(), id);
         assert!(id.to_string().to_uppercase().parse::<EnvironmentId>().is_err());
         assert!(id.to_string().parse::<SandboxId>().is_err());

@@ -68,7 +68,7 @@ pub async fn find_by_hash(unit: &mut Unit, hash: &str) -> Result<Option<Presente
         .fetch_optional(
             "SELECT k.id, k.name, k.key_prefix, k.project_id, k.principal_id, k.expires_at, k.last_used_at, k.tags, k.created_at, k.updated_at,
                     k.pinned, k.revoked_at, p.handle
-             FROM api_keys k JOIN projects p ON p.id = k.project_id WHERE k.key_hash = $1 AND p.deleted_at IS NULL",
+             FROM api_keys k JOIN projects p ON p.id = k.project_id WHERE k.key_hash = $1 AND (p.deleted_at IS NULL OR k.pinned = 0)",
             &[hash.into()],
         )
         .await?;
@@ -101,11 +101,11 @@ pub async fn list(unit: &mut Unit, project: ProjectId, page: &PageRequest) -> Re
     unit.fetch_built(&sql).await?.iter().map(read).collect()
 }
 
-/// Revokes one; false when there is none that was still good.
+/// Revokes one; false when there is none that was still good. The operator's own key is not a project's to revoke.
 pub async fn revoke(unit: &mut Unit, project: ProjectId, id: ApiKeyId, now: Timestamp) -> Result<bool> {
     let changed = unit
         .execute(
-            "UPDATE api_keys SET revoked_at = $3, updated_at = $3 WHERE project_id = $1 AND id = $2 AND revoked_at IS NULL",
+            "UPDATE api_keys SET revoked_at = $3, updated_at = $3 WHERE project_id = $1 AND id = $2 AND pinned = 1 AND revoked_at IS NULL",
             &[project.into(), id.into(), now.into()],
         )
         .await?;
@@ -115,7 +115,7 @@ pub async fn revoke(unit: &mut Unit, project: ProjectId, id: ApiKeyId, now: Time
 /// Revokes all of a principal's keys in a project.
 pub async fn revoke_of(unit: &mut Unit, project: ProjectId, principal: PrincipalId, now: Timestamp) -> Result<u64> {
     unit.execute(
-        "UPDATE api_keys SET revoked_at = $3, updated_at = $3 WHERE project_id = $1 AND principal_id = $2 AND revoked_at IS NULL",
+        "UPDATE api_keys SET revoked_at = $3, updated_at = $3 WHERE project_id = $1 AND principal_id = $2 AND pinned = 1 AND revoked_at IS NULL",
         &[project.into(), principal.into(), now.into()],
     )
     .await

@@ -2,7 +2,7 @@
 
 use stead_domain::Timestamp;
 
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::unit::Unit;
 use crate::value::Value;
 
@@ -13,6 +13,7 @@ pub struct Known {
     /// What the request made, also when it was cut off before its reply.
     pub target_id: Option<String>,
     pub reply: Option<StoredReply>,
+    pub created_at: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,24 @@ pub async fn claim(
     now: Timestamp,
     expires_at: Timestamp,
 ) -> Result<Option<Known>> {
+    // The first request may give its key back between our two looks; then the key is ours after all.
+    for _ in 0..3 {
+        match claim_once(unit, scope, key, fingerprint, now, expires_at).await? {
+            Claimed::Ours => return Ok(None),
+            Claimed::Theirs(known) => return Ok(Some(known)),
+            Claimed::GivenBack => {}
+        }
+    }
+    Err(StoreError::Unavailable("an idempotency key changes hands too fast".to_owned()))
+}
+
+enum Claimed {
+    Ours,
+    Theirs(Known),
+    GivenBack,
+}
+
+async fn claim_once(unit: &mut Unit, scope: &str, key: &str, fingerprint: &str, now: Timestamp, expires_at: Timestamp) -> Result<Claimed> {
     unit.execute("DELETE FROM idempotency WHERE scope = $1 AND key = $2 AND expires_at <= $3", &[scope.into(), key.into(), now.into()])
         .await?;
     let claimed = unit
@@ -42,25 +61,32 @@ pub async fn claim(
         )
         .await?;
     if claimed == 1 {
-        return Ok(None);
+        return Ok(Claimed::Ours);
     }
     let row = unit
         .fetch_optional(
-            "SELECT fingerprint, target_id, status, reply, sealed FROM idempotency WHERE scope = $1 AND key = $2",
+            "SELECT fingerprint, target_id, status, reply, sealed, created_at FROM idempotency WHERE scope = $1 AND key = $2",
             &[scope.into(), key.into()],
         )
         .await?;
-    row.map(|row| {
-        let mut row = row.reader();
-        let (fingerprint, target_id) = (row.text()?, row.optional_text()?);
-        let (status, body, sealed) = (row.optional_integer()?, row.optional_blob()?, row.flag()?);
-        let reply = match (status.and_then(|status| u16::try_from(status).ok()), body) {
-            (Some(status), Some(body)) => Some(StoredReply { status, body, sealed }),
-            _ => None,
-        };
-        Ok(Known { fingerprint, target_id, reply })
-    })
-    .transpose()
+    let Some(row) = row else { return Ok(Claimed::GivenBack) };
+    let mut row = row.reader();
+    let (fingerprint, target_id) = (row.text()?, row.optional_text()?);
+    let (status, body, sealed) = (row.optional_integer()?, row.optional_blob()?, row.flag()?);
+    let reply = match (status.and_then(|status| u16::try_from(status).ok()), body) {
+        (Some(status), Some(body)) => Some(StoredReply { status, body, sealed }),
+        _ => None,
+    };
+    Ok(Claimed::Theirs(Known { fingerprint, target_id, reply, created_at: row.time()? }))
+}
+
+/// Forgets some of those that have expired, and tells how many it were.
+pub async fn delete_expired(unit: &mut Unit, now: Timestamp) -> Result<u64> {
+    unit.execute(
+        "DELETE FROM idempotency WHERE (scope, key) IN (SELECT scope, key FROM idempotency WHERE expires_at <= $1 LIMIT 1000)",
+        &[now.into()],
+    )
+    .await
 }
 
 /// Notes what the request is making, before it is made.

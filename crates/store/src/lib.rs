@@ -94,6 +94,11 @@ impl Store {
         take(&slot)
     }
 
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<()> {
+        self.read(|unit| Box::pin(async move { unit.fetch("SELECT 1", &[]).await.map(drop) })).await
+    }
+
     pub fn dialect(&self) -> Dialect {
         self.database.dialect()
     }

@@ -3,6 +3,9 @@
 use crate::error::Result;
 use crate::unit::Unit;
 
+/// When a backup was last restored.
+pub const RESTORED_AT: &str = "restored_at";
+
 pub async fn get(unit: &mut Unit, name: &'static str) -> Result<Option<String>> {
     let row = unit.fetch_optional("SELECT value FROM settings WHERE name = $1", &[name.into()]).await?;
     row.map(|row| row.reader().text()).transpose()
@@ -12,4 +15,13 @@ pub async fn get(unit: &mut Unit, name: &'static str) -> Result<Option<String>> 
 pub async fn get_or_set(unit: &mut Unit, name: &'static str, value: &str) -> Result<String> {
     unit.execute("INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING", &[name.into(), value.into()]).await?;
     Ok(get(unit, name).await?.unwrap_or_else(|| value.to_owned()))
+}
+
+pub async fn set(unit: &mut Unit, name: &'static str, value: &str) -> Result<()> {
+    unit.execute(
+        "INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        &[name.into(), value.into()],
+    )
+    .await?;
+    Ok(())
 }

@@ -89,7 +89,7 @@ impl App {
     }
 
     async fn create_to_the_end(&self, entered: Entered, new: NewEnvironment) -> Result<Outcome<Environment>> {
-        let draft = self.draft(&entered, new)?;
+        let draft = self.draft(&entered, new).await?;
         let id = draft.environment.id;
         // Held from before the row is visible, so that the reconciler leaves it to us.
         let guard = self.locks.lock(&id.to_string()).await;
@@ -141,7 +141,7 @@ impl App {
                         match environment.status {
                             EnvironmentStatus::Provisioning => {}
                             EnvironmentStatus::Failed => {
-                                environment.status = EnvironmentStatus::Provisioning;
+                                environment.advance(EnvironmentStatus::Provisioning)?;
                                 environment.updated_at = context.now();
                                 environments::save(unit, &environment).await?;
                             }
@@ -191,7 +191,7 @@ impl App {
     }
 
     /// Everything about the new record, checked, before anything is written.
-    fn draft(&self, entered: &Entered, new: NewEnvironment) -> Result<Draft> {
+    async fn draft(&self, entered: &Entered, new: NewEnvironment) -> Result<Draft> {
         let (context, now) = (&self.context, self.context.now());
         let id = EnvironmentId::new(context);
         let stated = new.spec.unwrap_or_default();
@@ -205,7 +205,7 @@ impl App {
         let base = template(new.template_id.unwrap_or(TemplateId::LocalDefault));
         let spec = stated.resolve(&base, provider, Some(&name))?;
         let allow_unenforced = new.allow_unenforced.unwrap_or(false);
-        let posture = self.check_posture(&spec, &**serving, allow_unenforced)?;
+        let posture = self.check_posture(&spec, provider, allow_unenforced).await?;
         let sandbox = Sandbox {
             id: new.sandbox_id.unwrap_or_else(|| SandboxId::new(context)),
             project_id: entered.project,
@@ -307,6 +307,11 @@ async fn check_shared(unit: &mut Unit, environment: &Environment, wanted: &Sandb
     let found = found.ok_or_else(|| Error::not_found("sandbox", wanted.id).suggestion("`stead sandbox list` shows them"))?;
     if found.provider != wanted.provider {
         return Err(provider_mismatch("provider", environment.provider, "sandbox_id", found.provider));
+    }
+    if found.status == SandboxStatus::Provisioning {
+        return Err(Error::new(Code::Conflict, format!("sandbox `{}` is not made yet", found.id))
+            .recoverable(true)
+            .suggestion("try again in a second"));
     }
     if matches!(found.status, SandboxStatus::Destroying | SandboxStatus::Destroyed) {
         return Err(Error::new(Code::Conflict, format!("sandbox `{}` is being removed", found.id)).suggestion("choose another one"));

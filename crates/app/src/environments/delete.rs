@@ -19,7 +19,7 @@ pub(crate) async fn begin_destroying(
     if !environment.status.is_live() {
         return Ok(());
     }
-    environment.status = EnvironmentStatus::Destroying;
+    environment.advance(EnvironmentStatus::Destroying)?;
     environment.cleanup_status = CleanupStatus::Pending;
     environment.updated_at = context.now();
     environment.updated_by = by.or(environment.updated_by);

@@ -5,6 +5,7 @@ use serde_json::Value;
 use stead_domain::definition::{Spec, template};
 use stead_domain::environment::{BoundToType, DefinitionVersion, Environment, Purpose, RetentionPolicy, Scope, TemplateId};
 use stead_domain::ids::EnvironmentId;
+use stead_domain::posture::EffectiveField;
 use stead_domain::tags::{self, Tags};
 use stead_domain::{Code, Context, Error, Result, names};
 use stead_store::{StoreError, Unit, environments, versions};
@@ -61,6 +62,37 @@ impl App {
         check_reference("owned_by", edit.owned_by.as_ref().and_then(Option::as_ref))?;
         check_reference("bound_to_id", edit.bound_to_id.as_ref().and_then(Option::as_ref))?;
         tags::check(edit.tags.as_ref().unwrap_or(&Tags::new()))?;
+        // The definition is judged before the unit: that may look at files, and the one thread that writes waits for nobody. If another edit
+        // of it comes in between, it is judged again.
+        for _ in 0..8 {
+            let judged = match (&edit.spec, edit.allow_unenforced) {
+                (None, None) => None,
+                (patch, allow_unenforced) => {
+                    let present = self.get_environment(entered, id).await?;
+                    let spec = match patch {
+                        Some(patch) => present.spec.patched(patch, &base(&present))?,
+                        None => present.spec.clone(),
+                    };
+                    let allowed = allow_unenforced.unwrap_or(present.allow_unenforced);
+                    Some(self.judge_definition(&present, spec, allowed, None).await)
+                }
+            };
+            if let Some(environment) = self.try_to_update(entered, id, expected, edit.clone(), judged).await? {
+                return Ok(environment);
+            }
+        }
+        Err(Error::new(Code::Conflict, "the definition is being edited by others at this moment").recoverable(true).suggestion("try again"))
+    }
+
+    /// Makes the edit; none when the definition is another than the one that was judged. Whether it can be edited at all comes first.
+    async fn try_to_update(
+        &self,
+        entered: &Entered,
+        id: EnvironmentId,
+        expected: Option<u64>,
+        edit: EnvironmentEdit,
+        judged: Option<Result<Judged>>,
+    ) -> Result<Option<Environment>> {
         let (app, entered) = (self.clone(), entered.clone());
         self.store
             .write(move |unit| {
@@ -83,16 +115,29 @@ impl App {
                     environment.bound_to_id = edit.bound_to_id.unwrap_or(environment.bound_to_id);
                     environment.tags = edit.tags.unwrap_or(environment.tags);
                     environment.name = edit.name.unwrap_or(environment.name);
-                    environment.allow_unenforced = edit.allow_unenforced.unwrap_or(environment.allow_unenforced);
-                    let spec = match &edit.spec {
-                        Some(patch) => environment.spec.patched(patch, &base(&environment))?,
-                        None => environment.spec.clone(),
-                    };
-                    app.set_definition(unit, &entered, &mut environment, spec, None).await?;
-                    save_edit(unit, &app.context, &entered, before, environment, "environment.update").await
+                    if let Some(judged) = judged.transpose()? {
+                        if !judged.is_of(&environment) {
+                            return Ok(None);
+                        }
+                        app.set_definition(unit, &entered, &mut environment, judged).await?;
+                    }
+                    save_edit(unit, &app.context, &entered, before, environment, "environment.update").await.map(Some)
                 })
             })
             .await
+    }
+
+    /// Judges a definition for an environment, outside any unit of work.
+    pub(crate) async fn judge_definition(
+        &self,
+        environment: &Environment,
+        spec: Spec,
+        allow_unenforced: bool,
+        rolled_back_to: Option<u64>,
+    ) -> Result<Judged> {
+        let posture = self.check_posture(&spec, environment.provider, allow_unenforced).await?;
+        let (of_version, allowed_before) = (environment.spec_version, environment.allow_unenforced);
+        Ok(Judged { of_version, allowed_before, spec, allow_unenforced, posture, rolled_back_to })
     }
 
     /// Gives the environment this definition: a new version if it says something else than the present one.
@@ -101,11 +146,11 @@ impl App {
         unit: &mut Unit,
         entered: &Entered,
         environment: &mut Environment,
-        spec: Spec,
-        rolled_back_to: Option<u64>,
+        judged: Judged,
     ) -> Result<()> {
-        let provider = self.providers.serving(environment.provider)?;
-        environment.runtime.posture = self.check_posture(&spec, &**provider, environment.allow_unenforced)?;
+        let Judged { spec, allow_unenforced, posture, rolled_back_to, .. } = judged;
+        environment.allow_unenforced = allow_unenforced;
+        environment.runtime.posture = posture;
         let fingerprint = spec.fingerprint();
         if fingerprint == environment.fingerprint {
             return Ok(());
@@ -123,6 +168,23 @@ impl App {
         environment.spec = spec;
         environment.fingerprint = fingerprint;
         Ok(())
+    }
+}
+
+/// A definition that the operator's settings and the provider allow, and what it was judged for.
+pub(crate) struct Judged {
+    of_version: u64,
+    allowed_before: bool,
+    spec: Spec,
+    allow_unenforced: bool,
+    posture: Vec<EffectiveField>,
+    rolled_back_to: Option<u64>,
+}
+
+impl Judged {
+    /// Whether the environment is still as it was when it was judged.
+    pub(crate) fn is_of(&self, environment: &Environment) -> bool {
+        self.of_version == environment.spec_version && self.allowed_before == environment.allow_unenforced
     }
 }
 

@@ -9,7 +9,7 @@ use stead_store::{Unit, environments, versions};
 use utoipa::ToSchema;
 
 use crate::environments::unknown;
-use crate::environments::update::{editable, save_edit};
+use crate::environments::update::{Judged, editable, save_edit};
 use crate::idempotency::{self, Claim, Outcome};
 use crate::{App, Entered};
 
@@ -85,22 +85,39 @@ impl App {
 
     /// Makes an earlier definition the present one again, as a new version: what was, stays.
     pub async fn roll_back(&self, entered: &Entered, id: EnvironmentId, version: u64) -> Result<Outcome<Environment>> {
+        for _ in 0..8 {
+            let present = self.get_environment(entered, id).await?;
+            let wanted = self.get_version(entered, id, version).await?;
+            let judged = self.judge_definition(&present, wanted.spec, present.allow_unenforced, Some(version)).await;
+            if let Some(outcome) = self.try_to_roll_back(entered, id, judged).await? {
+                return Ok(outcome);
+            }
+        }
+        Err(Error::new(Code::Conflict, "the definition is being edited by others at this moment").recoverable(true).suggestion("try again"))
+    }
+
+    /// Makes the edit; none when the definition is another than the one that was judged. A repetition is answered whatever was judged now.
+    async fn try_to_roll_back(&self, entered: &Entered, id: EnvironmentId, judged: Result<Judged>) -> Result<Option<Outcome<Environment>>> {
         let (app, entered) = (self.clone(), entered.clone());
         self.store
             .write(move |unit| {
                 Box::pin(async move {
                     match idempotency::claim(unit, &app.context, &*app.sealer, &entered.caller).await? {
                         Claim::New => {}
-                        Claim::Answered(reply) => return Ok(Outcome::Again(reply)),
+                        Claim::Answered(reply) => return Ok(Some(Outcome::Again(reply))),
                         Claim::Unfinished(_) => return Err(idempotency::in_progress()),
                     }
                     let mut environment = editable(unit, &entered, id).await?;
-                    let wanted = find(unit, id, version).await?;
+                    let judged = judged?;
+                    if !judged.is_of(&environment) {
+                        idempotency::give_back(unit, &entered.caller).await?;
+                        return Ok(None);
+                    }
                     let before = environment.clone();
-                    app.set_definition(unit, &entered, &mut environment, wanted.spec, Some(version)).await?;
+                    app.set_definition(unit, &entered, &mut environment, judged).await?;
                     let environment = save_edit(unit, &app.context, &entered, before, environment, "environment.rollback").await?;
                     idempotency::answer(unit, &app.context, &entered.caller, 200, &environment).await?;
-                    Ok(Outcome::New(environment))
+                    Ok(Some(Outcome::New(environment)))
                 })
             })
             .await

@@ -85,7 +85,7 @@ impl World {
         };
         let providers = Providers::default().with_patience(provider, patience);
         let app = App::new(store.clone(), self.context.clone(), providers, Arc::new(Sealing), settings, host);
-        Life { runtime, app, store, context: self.context.clone() }
+        Life { runtime, app, store, location: self.location.clone(), context: self.context.clone() }
     }
 }
 
@@ -114,7 +114,22 @@ pub struct Life {
     runtime: Runtime,
     pub app: App,
     pub store: Store,
+    location: Location,
     context: Context,
+}
+
+/// Waits until nobody else is connected to the database.
+async fn until_alone(location: &Location) {
+    const OTHERS: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
+    let store = stead_store::open(location).await.unwrap();
+    loop {
+        let rows = store.read(|unit| Box::pin(async move { unit.fetch(OTHERS, &[]).await })).await.unwrap();
+        if rows[0].reader().count().unwrap() == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    store.close().await;
 }
 
 /// One row of `environments`.
@@ -136,9 +151,20 @@ impl Life {
         self.runtime.spawn(work)
     }
 
-    /// Everything that was under way stops where it is.
+    /// Everything that was under way stops where it is. What the database was already given it carries out, as if the crash had come a
+    /// moment later; nothing of it is left for the next life to be surprised by.
     pub fn crash(self) {
-        self.runtime.shutdown_timeout(Duration::from_secs(30));
+        let Self { runtime, app, store, location, .. } = self;
+        drop(app);
+        runtime.shutdown_timeout(Duration::from_secs(30));
+        let runtime = Runtime::new().unwrap();
+        match store.dialect() {
+            Dialect::Sqlite => runtime.block_on(store.close()),
+            Dialect::Postgres => {
+                drop(store);
+                runtime.block_on(until_alone(&location));
+            }
+        }
     }
 
     /// Ends as a server does that was asked to.

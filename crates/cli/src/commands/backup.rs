@@ -17,7 +17,7 @@ pub fn run(invocation: &Invocation<'_>, arguments: &Backup) -> Result<()> {
     server::backup(store::options(invocation, &arguments.store)?, &path)?;
     let shown = path.display().to_string();
     invocation.printer.record(&json!({ "path": shown }), &shown, |printer| {
-        printer.note(&format!("wrote {shown}; it holds everything the server knows, so keep it as safe as the data directory"));
+        printer.note(&format!("wrote {shown}; it holds every record, but neither the workspaces nor master.key: keep that one beside it, and both as safe as the data directory"));
         Ok(())
     })
 }

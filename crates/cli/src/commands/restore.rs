@@ -11,7 +11,7 @@ pub fn run(invocation: &Invocation<'_>, arguments: &Restore) -> Result<()> {
     server::restore(store::options(invocation, &arguments.store)?, &path, arguments.replace)?;
     let shown = path.display().to_string();
     invocation.printer.record(&json!({ "path": shown }), &shown, |printer| {
-        printer.note(&format!("restored {shown}"));
+        printer.note(&format!("restored {shown}; workspaces made since that backup are kept without a record until `stead prune`"));
         printer.hint("stead up");
         Ok(())
     })

@@ -67,6 +67,9 @@ async fn restore_into(store: &Store, directory: &DataDirectory, input: File, fil
             .suggestion("end it, wait a minute, and try again"));
     }
     backup::restore(store, BufReader::new(input), replace).await.map_err(|error| explain(error, file))?;
+    // What was made since the backup has no record now; this keeps the janitor from taking it for rubbish.
+    let now = context.now().to_string();
+    store.write(move |unit| Box::pin(async move { Ok::<_, Error>(settings::set(unit, settings::RESTORED_AT, &now).await?) })).await?;
     let installation = store.read(|unit| Box::pin(async move { Ok::<_, Error>(settings::get(unit, INSTALLATION).await?) })).await?;
     forget_empty_directory(directory, installation.as_deref());
     Ok(())

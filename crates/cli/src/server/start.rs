@@ -60,10 +60,11 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
     app.start_background();
 
     let shutdown = Arc::new(Notify::new());
+    let metrics = stead_api::install_metrics().map_err(Error::internal)?;
     let state = State {
         app: app.clone(),
         limits: Arc::new(Limits::per_minute(configuration.rate_limit)),
-        metrics: stead_api::install_metrics().map_err(Error::internal)?,
+        metrics: metrics.clone(),
         started_at: context.now(),
         shutdown: Arc::clone(&shutdown),
     };
@@ -76,7 +77,8 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
     let listeners = vec![unix, Listener::Tcp(tcp, tls)];
     let connections = sockets::connections(listeners.len());
     let serving = stead_api::serve(listeners, stead_api::router(state), connections, stop.clone());
-    tokio::join!(serving, async {
+    let upkeep = stop.run_until_cancelled(stead_api::keep_metrics_up(metrics));
+    tokio::join!(serving, upkeep, async {
         ending.wait(&shutdown).await;
         stop.cancel();
     });

@@ -394,21 +394,36 @@ impl Spec {
 
     /// The fields that a provider must answer for, with their values as text.
     pub fn posture_fields(&self) -> Vec<(&'static str, String)> {
-        let sandbox = self.sandbox.clone().unwrap_or_default();
+        // Taken apart whole: a field that is added must be answered for, or this does not compile.
+        let SandboxSpec {
+            mode,
+            workspace_access,
+            network_access,
+            allowed_hosts: _, // part of `network_access: allowlist`
+            package_policy,
+            resources,
+            protected_paths,
+            hidden_paths,
+            allow_ptrace,
+        } = self.sandbox.clone().unwrap_or_default();
+        let Resources { cpus, memory_mb, pids, disk_mb } = resources.unwrap_or_default();
         let mut fields = vec![
-            ("sandbox.mode", sandbox.mode.unwrap_or(SandboxMode::Workspace).to_string()),
-            ("sandbox.workspace_access", sandbox.workspace_access.unwrap_or(WorkspaceAccess::ReadWrite).to_string()),
-            ("sandbox.network_access", sandbox.network_access.unwrap_or(NetworkAccess::Enabled).to_string()),
-            ("sandbox.package_policy", sandbox.package_policy.unwrap_or(PackagePolicy::Workspace).to_string()),
+            ("sandbox.mode", mode.unwrap_or(SandboxMode::Workspace).to_string()),
+            ("sandbox.workspace_access", workspace_access.unwrap_or(WorkspaceAccess::ReadWrite).to_string()),
+            ("sandbox.network_access", network_access.unwrap_or(NetworkAccess::Enabled).to_string()),
+            ("sandbox.package_policy", package_policy.unwrap_or(PackagePolicy::Workspace).to_string()),
         ];
-        let resources = sandbox.resources.unwrap_or_default();
-        let numbers = [
-            ("sandbox.resources.cpus", resources.cpus.map(|value| value.to_string())),
-            ("sandbox.resources.memory_mb", resources.memory_mb.map(|value| value.to_string())),
-            ("sandbox.resources.pids", resources.pids.map(|value| value.to_string())),
-            ("sandbox.resources.disk_mb", resources.disk_mb.map(|value| value.to_string())),
+        let some = |paths: Option<Vec<String>>| paths.filter(|paths| !paths.is_empty()).map(|paths| paths.join(", "));
+        let optional = [
+            ("sandbox.resources.cpus", cpus.map(|value| value.to_string())),
+            ("sandbox.resources.memory_mb", memory_mb.map(|value| value.to_string())),
+            ("sandbox.resources.pids", pids.map(|value| value.to_string())),
+            ("sandbox.resources.disk_mb", disk_mb.map(|value| value.to_string())),
+            ("sandbox.protected_paths", some(protected_paths)),
+            ("sandbox.hidden_paths", some(hidden_paths)),
+            ("sandbox.allow_ptrace", allow_ptrace.filter(|allowed| *allowed).map(|allowed| allowed.to_string())),
         ];
-        fields.extend(numbers.into_iter().filter_map(|(field, value)| value.map(|value| (field, value))));
+        fields.extend(optional.into_iter().filter_map(|(field, value)| value.map(|value| (field, value))));
         for mount in self.mounts.iter().flatten() {
             let kind = mount.source.split(':').next().unwrap_or_default();
             fields.push(("mounts", format!("{kind}:{}", mount.access)));

@@ -107,11 +107,11 @@ impl Provider for Local {
     /// a running sandbox could hold.
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()
-            .with("sandbox.mode", &[("workspace", Enforcement::Enforced)])
+            .with("sandbox.mode", &[("workspace", Enforcement::Enforced), ("off", Enforcement::Enforced)])
             .with("sandbox.workspace_access", &[("rw", Enforcement::Enforced)])
             .with("sandbox.network_access", &[("enabled", Enforcement::Enforced)])
             .with("sandbox.package_policy", &[("workspace", Enforcement::BestEffort)])
-            .with("secret_bindings.delivery", &[("env", Enforcement::Enforced), ("file", Enforcement::Enforced)])
+            .with("secret_bindings.delivery", &[("env", Enforcement::BestEffort), ("file", Enforcement::BestEffort)])
     }
 
     fn features(&self) -> Vec<String> {

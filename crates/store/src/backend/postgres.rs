@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use sqlx::PgPool;
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use crate::backend::{Database, Work};
 use crate::error::{Result, StoreError};
@@ -23,7 +23,7 @@ impl Postgres {
             .max_connections(CONNECTIONS)
             .acquire_timeout(Duration::from_secs(5))
             .idle_timeout(Duration::from_secs(300))
-            .connect(url)
+            .connect_with(guarded(url)?)
             .await
             .map_err(error)?;
         let mut unit = Unit(Connection::PostgresTransaction(pool.begin().await.map_err(error)?));
@@ -33,6 +33,17 @@ impl Postgres {
         finish(unit, true).await?;
         Ok(Self { pool })
     }
+}
+
+/// A session never waits for ever, and a commit that was answered is on the disk whatever the server's own setting is.
+fn guarded(url: &str) -> Result<PgConnectOptions> {
+    let options: PgConnectOptions = url.parse().map_err(|_| StoreError::Unavailable("the database URL cannot be understood".to_owned()))?;
+    Ok(options.options([
+        ("lock_timeout", "15s"),
+        ("statement_timeout", "60s"),
+        ("idle_in_transaction_session_timeout", "120s"),
+        ("synchronous_commit", "on"),
+    ]))
 }
 
 async fn finish(unit: Unit, commit: bool) -> Result<()> {

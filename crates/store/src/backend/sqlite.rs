@@ -165,7 +165,11 @@ fn write_group(unit: &mut Unit, group: Vec<Job>) {
     let mut lost = None;
     for Job { work, reply } in group {
         let outcome = match &lost {
-            None => run_in_savepoint(unit, work),
+            None => run_in_savepoint(unit, work).unwrap_or_else(|failure| {
+                // What could not be undone must not be committed with the others.
+                lost = Some(failure.clone());
+                Err(failure)
+            }),
             Some(failure) => Err(StoreError::clone(failure)),
         };
         // A full disk inside a savepoint rolls back the whole transaction: then nobody in the group has written anything.
@@ -180,8 +184,10 @@ fn write_group(unit: &mut Unit, group: Vec<Job>) {
     if lost.is_none()
         && let Err(failure) = now(unit.batch("COMMIT"))
     {
-        let _ = now(unit.batch("ROLLBACK"));
         lost = Some(failure);
+    }
+    if lost.is_some() && !is_autocommit(unit) {
+        let _ = now(unit.batch("ROLLBACK"));
     }
     for (reply, outcome) in outcomes {
         let _ = reply.send(match &lost {
@@ -191,17 +197,18 @@ fn write_group(unit: &mut Unit, group: Vec<Job>) {
     }
 }
 
-fn run_in_savepoint(unit: &mut Unit, work: Work) -> Result<()> {
+/// The outer error means that the transaction is no longer what the others in the group believe.
+fn run_in_savepoint(unit: &mut Unit, work: Work) -> Result<Result<()>> {
     now(unit.run("SAVEPOINT unit", &[]))?;
     let commit = poll_once(unit, work);
     match commit {
-        Ok(true) => now(unit.run("RELEASE unit", &[])).map(drop),
+        Ok(true) => now(unit.run("RELEASE unit", &[])).map(|_| Ok(())),
         Ok(false) | Err(_) => {
             if !is_autocommit(unit) {
                 now(unit.run("ROLLBACK TO unit", &[]))?;
                 now(unit.run("RELEASE unit", &[]))?;
             }
-            commit.map(drop)
+            Ok(commit.map(drop))
         }
     }
 }

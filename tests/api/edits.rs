@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::{at, at_once, create, expect, on_both_stores, refused, text};
-use crate::support::{Http, Reply};
+use crate::support::{Http, Reply, Server};
 
 fn patch_if(http: &Http, path: &str, tag: &str, body: &Value) -> Reply {
     http.send("PATCH", path, &[("If-Match", tag)], Some(body.to_string().as_bytes()))
@@ -52,10 +52,9 @@ fn an_edit_changes_what_it_names_and_nothing_else() {
 
 #[test]
 fn an_edit_that_changes_nothing_is_no_edit() {
-    let server = &Server::start();
+    let server = Server::start();
     let http = server.http();
-    let environment =
-        create(&http, json!({ "name": "web", "purpose": "debug", "tags": { "a": "1" }, "spec": { "env": { "A": "1" } } }));
+    let environment = create(&http, json!({ "name": "web", "purpose": "debug", "tags": { "a": "1" }, "spec": { "env": { "A": "1" } } }));
     let tag = http.get(&at(&environment)).header("etag").unwrap().to_owned();
     for edit in [
         json!({}),

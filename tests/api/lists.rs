@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::world::{ENVIRONMENTS, at, create, expect, names, on_both_stores, text, time_from_now, walk};
+use crate::support::Server;
 
 #[test]
 fn pages_are_newest_first_and_have_no_gap_while_more_are_made() {
@@ -46,7 +47,7 @@ fn pages_are_newest_first_and_have_no_gap_while_more_are_made() {
 
 #[test]
 fn a_page_holds_fifty_unless_it_is_told_otherwise() {
-    let server = &Server::start();
+    let server = Server::start();
     let http = server.http();
     super::world::at_once(10, |thread| {
         for number in 0..6 {

@@ -15,7 +15,7 @@ fn is_there(server: &Server, id: &str) -> bool {
 
 #[test]
 fn a_sandbox_that_was_passed_stays_after_its_environments() {
-    let server = &Server::start();
+    let server = Server::start();
     let http = server.http();
     let made = expect(&http.post(SANDBOXES, json!({})), 201);
     let id = text(&made, "id");
@@ -30,12 +30,12 @@ fn a_sandbox_that_was_passed_stays_after_its_environments() {
     for environment in [&one, &two] {
         let last = expect(&http.delete(&at(environment)), 200);
         assert_eq!((&last["status"], &last["cleanup_status"]), (&json!("destroyed"), &json!("skipped")));
-        assert!(is_there(server, &id));
+        assert!(is_there(&server, &id));
         assert_eq!(sandbox(&http, &id)["status"], "ready");
     }
     let gone = expect(&http.delete(&format!("{SANDBOXES}/{id}")), 200);
     assert_eq!(gone["status"], "destroyed");
-    assert!(!is_there(server, &id));
+    assert!(!is_there(&server, &id));
     assert_eq!(expect(&http.delete(&format!("{SANDBOXES}/{id}")), 200), gone);
     let reply = http.post(ENVIRONMENTS, json!({ "sandbox_id": id }));
     assert!(matches!(reply.status, 404 | 409), "nothing new begins in what is gone: {}", reply.status);

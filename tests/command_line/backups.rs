@@ -18,7 +18,7 @@ fn a_backup_of_a_running_server_is_restored_elsewhere() {
     assert_snapshot!(desk.run(&["backup", "stead.backup"]), @"
     exit code: 0
     --- stderr ---
-    wrote [WORK]/stead.backup; it holds everything the server knows, so keep it as safe as the data directory
+    wrote [WORK]/stead.backup; it holds every record, but neither the workspaces nor master.key: keep that one beside it, and both as safe as the data directory
     ");
     assert_eq!(std::fs::metadata(desk.work().join("stead.backup")).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(!desk.read("stead.backup").contains(&desk.server().owner_key()), "keys are kept as hashes");
@@ -28,7 +28,7 @@ fn a_backup_of_a_running_server_is_restored_elsewhere() {
     assert_snapshot!(other.run(&["restore", file.to_str().unwrap()]).replace(file.to_str().unwrap(), "[BACKUP]"), @"
     exit code: 0
     --- stderr ---
-    restored [BACKUP]
+    restored [BACKUP]; workspaces made since that backup are kept without a record until `stead prune`
     hint: stead up
     ");
     other.done(&["up"]);
@@ -83,7 +83,7 @@ fn a_restore_waits_for_nobody_and_replaces_nothing_unasked() {
     assert_snapshot!(desk.run(&["restore", "stead.backup", "--replace"]), @"
     exit code: 0
     --- stderr ---
-    restored [WORK]/stead.backup
+    restored [WORK]/stead.backup; workspaces made since that backup are kept without a record until `stead prune`
     hint: stead up
     ");
     desk.done(&["env", "view", "web"]);
@@ -108,7 +108,25 @@ fn a_backup_moves_a_store_to_postgres() {
     assert_eq!(desk.json(&["env", "view", "web"])["id"], web["id"]);
     on_postgres(&["backup", "second.backup"]);
     desk.done(&["down"]);
-    assert_eq!(desk.read("second.backup").lines().count(), desk.read("stead.backup").lines().count());
+    assert!(desk.read("second.backup").contains(web["id"].as_str().unwrap()));
+}
+
+#[test]
+fn a_workspace_that_a_restore_left_stays_until_it_is_pruned() {
+    let desk = Desk::alone();
+    desk.done(&["up"]);
+    desk.done(&["backup", "stead.backup"]);
+    let web = desk.json(&["env", "create", "web"]);
+    let workspace = desk.data().join("sandboxes").join(web["sandbox_id"].as_str().unwrap()).join("workspace");
+    std::fs::write(workspace.join("work"), "of hours").unwrap();
+    desk.done(&["down"]);
+    desk.done(&["restore", "stead.backup", "--replace"]);
+    assert_eq!(desk.code(&["env", "view", "web"]), 4);
+    assert_snapshot!(desk.run(&["prune", "--dry-run"]), @"");
+    assert_eq!(std::fs::read_to_string(workspace.join("work")).unwrap(), "of hours");
+    desk.done(&["prune"]);
+    assert!(!workspace.exists());
+    desk.done(&["down"]);
 }
 
 #[test]

@@ -138,28 +138,31 @@ fn prune_says_what_would_go_before_it_goes() {
     assert_snapshot!(desk.run(&["prune", "--dry-run"]), @"
     exit code: 0
     --- stdout ---
-    WHAT                 WOULD GO
-    audit records        3
-    tombstones           1
-    idempotency records  0
+    WHAT                                             WOULD GO
+    audit records                                    3
+    tombstones                                       1
+    idempotency records                              0
+    workspaces that a restore left without a record  0
     ");
     assert_eq!(desk.json(&["env", "list", "--include-destroyed"])["items"].as_array().unwrap().len(), 2);
     assert_snapshot!(desk.run(&["prune"]), @"
     exit code: 0
     --- stdout ---
-    WHAT                 REMOVED
-    audit records        3
-    tombstones           1
-    idempotency records  0
+    WHAT                                             REMOVED
+    audit records                                    3
+    tombstones                                       1
+    idempotency records                              0
+    workspaces that a restore left without a record  0
     ");
     assert_eq!(desk.json(&["env", "list", "--include-destroyed"])["items"].as_array().unwrap().len(), 1);
     assert_snapshot!(desk.run(&["prune", "--dry-run"]), @"
     exit code: 0
     --- stdout ---
-    WHAT                 WOULD GO
-    audit records        0
-    tombstones           0
-    idempotency records  0
+    WHAT                                             WOULD GO
+    audit records                                    0
+    tombstones                                       0
+    idempotency records                              0
+    workspaces that a restore left without a record  0
     ");
 }
 

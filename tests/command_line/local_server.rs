@@ -76,8 +76,19 @@ fn a_command_starts_the_server_that_it_needs() {
     let pid = std::fs::read_to_string(desk.data().join("lock")).unwrap();
     desk.done(&["env", "list"]);
     assert_eq!(std::fs::read_to_string(desk.data().join("lock")).unwrap(), pid, "the second command uses the first one's server");
-    assert_snapshot!(desk.run(&["down", "--all"]), @"");
-    assert_snapshot!(desk.run(&["down", "--json"]), @"");
+    assert_snapshot!(desk.run(&["down", "--all"]), @"
+    exit code: 0
+    --- stderr ---
+    the local server has stopped
+    ");
+    assert_snapshot!(desk.run(&["down", "--json"]), @r#"
+    exit code: 0
+    --- stdout ---
+    {
+      "stopped": false,
+      "running": []
+    }
+    "#);
 }
 
 #[test]
@@ -165,23 +176,78 @@ fn a_store_of_a_newer_version_is_refused_with_both_versions() {
     let script = "import sqlite3, sys; store = sqlite3.connect(sys.argv[1]); store.execute(\"INSERT INTO schema_migrations VALUES (999, '0999_future')\"); store.commit()";
     let changed = std::process::Command::new("python3").args(["-c", script]).arg(desk.data().join("stead.db")).status().unwrap();
     assert!(changed.success());
-    assert_snapshot!(desk.run(&["serve"]), @"");
-    assert_snapshot!(desk.run(&["env", "list"]), @"");
+    assert_snapshot!(desk.run(&["serve"]), @"
+    exit code: 3
+    --- stderr ---
+    error: the store has schema version 999, and this stead ([VERSION]) knows versions up to 1 (store_too_new)
+    hint: install the newer stead that wrote this store, or restore a backup that this one made
+    ");
+    assert_snapshot!(desk.run(&["env", "list"]), @"
+    exit code: 1
+    --- stderr ---
+    starting the local server
+    error: the local server did not start: it ended with exit status: 3 (unreachable)
+      error: the store has schema version 999, and this stead ([VERSION]) knows versions up to 1 (store_too_new)
+      hint: install the newer stead that wrote this store, or restore a backup that this one made
+    hint: read [HOME]/data/server.log or run `stead doctor`
+    ");
     assert_eq!(desk.code(&["backup", "stead.backup"]), 3);
 }
 
 #[test]
 fn settings_that_the_server_cannot_use_are_named() {
     let desk = Desk::alone();
-    assert_snapshot!(desk.run(&["serve", "--listen", "0.0.0.0:0"]), @"");
-    assert_snapshot!(desk.run(&["serve", "--listen", "nowhere"]), @"");
-    assert_snapshot!(desk.run(&["serve", "--tls-cert", "cert.pem"]), @"");
-    assert_snapshot!(desk.run(&["serve", "--tls-cert", "cert.pem", "--tls-key", "key.pem"]), @"");
-    assert_snapshot!(desk.run(&["serve", "--provider-alias", "sprites=mars"]), @"");
-    assert_snapshot!(desk.run(&["serve", "--keep-audit", "long"]), @"");
+    assert_snapshot!(desk.run(&["serve", "--listen", "0.0.0.0:0"]), @"
+    exit code: 2
+    --- stderr ---
+    error: 0.0.0.0:0 is not loopback, and keys would cross the network unencrypted (usage)
+    hint: give --tls-cert and --tls-key, or say --insecure-http behind a proxy that does TLS
+    ");
+    assert_snapshot!(desk.run(&["serve", "--listen", "nowhere"]), @"
+    exit code: 1
+    --- stderr ---
+    error: nowhere cannot be listened on: invalid socket address (local_file)
+    hint: choose another --listen address; port 0 picks a free one
+    ");
+    assert_snapshot!(desk.run(&["serve", "--tls-cert", "cert.pem"]), @"
+    exit code: 2
+    --- stderr ---
+    error: the following required arguments were not provided:
+      --tls-key <FILE>
+
+    Usage: stead serve --tls-cert <FILE> --tls-key <FILE> --data-dir <DIR> --listen <ADDRESS:PORT>
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(desk.run(&["serve", "--tls-cert", "cert.pem", "--tls-key", "key.pem"]), @"
+    exit code: 1
+    --- stderr ---
+    error: cert.pem cannot be used for TLS: I/O error: No such file or directory (os error 2) (local_file)
+    hint: give a certificate chain and its key in PEM
+    ");
+    assert_snapshot!(desk.run(&["serve", "--provider-alias", "sprites=mars"]), @"
+    exit code: 2
+    --- stderr ---
+    error: `sprites=mars` is not an alias such as sprites=local (usage)
+    ");
+    assert_snapshot!(desk.run(&["serve", "--keep-audit", "long"]), @"
+    exit code: 2
+    --- stderr ---
+    error: keep_audit: `long` is not a duration such as 90s, 30m or 1h30m (usage)
+    ");
     desk.write("stead.toml", "listen = '127.0.0.1:0'\ncolour = 'green'\n");
-    assert_snapshot!(desk.run(&["serve", "--config", "stead.toml"]), @"");
-    assert_snapshot!(desk.run(&["serve", "--config", "none.toml"]), @"");
+    assert_snapshot!(desk.run(&["serve", "--config", "stead.toml"]), @"
+    exit code: 2
+    --- stderr ---
+    error: the configuration stead.toml at line 2, column 1: unknown field `colour`, expected one of `data_dir`, `listen`, `socket`, `database`, `tls_cert`, `tls_key`, `insecure_http`, `provider_alias`, `allow_unsandboxed`, `allow_host_path`, `rate_limit`, `log_format`, `keep_audit`, `keep_tombstones` (usage)
+    hint: `stead serve --help` lists the settings
+    ");
+    assert_snapshot!(desk.run(&["serve", "--config", "none.toml"]), @"
+    exit code: 1
+    --- stderr ---
+    error: the configuration none.toml cannot be read: No such file or directory (os error 2) (local_file)
+    hint: check the path
+    ");
 }
 
 #[test]

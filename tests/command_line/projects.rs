@@ -116,7 +116,12 @@ fn the_project_comes_from_the_flag_the_variable_the_directory_and_the_choice_in_
     assert_eq!(project(&["-p", "flag"], Some("variable")), "flag");
     assert_eq!(project(&["--house", "flag"], Some("variable")), "flag");
     let chosen = desk.command(&["project", "select", "chosen"]).env("STEAD_PROJECT", "variable").output().unwrap();
-    assert_snapshot!(told(&chosen), @"");
+    assert_snapshot!(told(&chosen), @"
+    exit code: 0
+    --- stderr ---
+    project chosen is used from now on
+    warning: here STEAD_PROJECT comes first and says variable
+    ");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn environments_fit_the_published_shape() {
 
 #[test]
 fn api_keys_fit_the_published_shape() {
-    let server = &Server::start();
+    let server = Server::start();
     let http = server.http();
     let me = text(&expect(&http.get("/v1/identity"), 200), "principal_id");
     for more in [json!({}), json!({ "expires_at": time_from_now(Duration::from_secs(3600)), "tags": { "team": "x" } })] {

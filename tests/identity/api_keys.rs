@@ -21,7 +21,7 @@ fn create_as(http: &Http, attempt: &str, body: &Value) -> Reply {
 
 #[test]
 fn a_key_is_told_once_and_recognised_by_its_beginning() {
-    let server = &Server::start();
+    let server = Server::start();
     let http = server.http();
     let made = key_for(&http, "default", &me(&http), json!({ "name": "ci", "tags": { "team": "x" } }));
     let key = text(&made, "key");
@@ -202,7 +202,7 @@ fn a_key_of_the_operators_own_does_not_run_the_server() {
 
 #[test]
 fn when_a_key_was_last_used_can_be_seen() {
-    let server = &Server::start();
+    let server = Server::start();
     let http = server.http();
     let made = key_for(&http, "default", &me(&http), json!({}));
     let path = format!("{KEYS}/{}", text(&made, "id"));

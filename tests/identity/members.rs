@@ -4,12 +4,13 @@ use serde_json::{Value, json};
 
 use crate::api::world::{ENVIRONMENTS, at_once, expect, on_both_stores, refused, text, walk};
 use crate::authorization::cast::{admit, key_for, make_project};
+use crate::support::Server;
 
 const MEMBERS: &str = "/v1/projects/default/members";
 
 #[test]
 fn members_are_admitted_listed_and_given_another_role() {
-    let server = &Server::start();
+    let server = Server::start();
     let http = server.http();
     for kind in ["user", "service", "agent", "worker"] {
         let member = expect(&http.post(MEMBERS, json!({ "name": format!("A {kind}"), "kind": kind, "role": "viewer" })), 201);
@@ -47,13 +48,12 @@ fn members_are_admitted_listed_and_given_another_role() {
 
 #[test]
 fn a_role_counts_from_the_next_request_on() {
-    let server = &Server::start();
+    let server = Server::start();
     let operator = server.http();
     let somebody = admit(&operator, "default", "somebody", "viewer");
     let path = format!("{MEMBERS}/{}", somebody.principal);
     let http = server.http_as(Some(&somebody.key));
-    let tries =
-        |name: &str| (http.post(ENVIRONMENTS, json!({ "name": name })).status, http.get("/v1/projects/default/api-keys").status);
+    let tries = |name: &str| (http.post(ENVIRONMENTS, json!({ "name": name })).status, http.get("/v1/projects/default/api-keys").status);
     assert_eq!(tries("a"), (403, 403));
     expect(&operator.patch(&path, json!({ "role": "member" })), 200);
     assert_eq!(tries("b"), (201, 403));

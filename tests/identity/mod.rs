@@ -2,6 +2,7 @@
 
 mod api_keys;
 mod first_start;
+mod late_requests;
 mod limits;
 mod members;
 mod projects;

@@ -36,6 +36,8 @@ pub async fn outer(axum::extract::State(state): axum::extract::State<State>, mut
     let mut response = if size_of(request.headers()) > LARGEST_HEAD {
         let error = Error::new(Code::HeadersTooLarge, format!("the headers are larger than {LARGEST_HEAD} bytes"));
         Failure(error.detail("limit_bytes", LARGEST_HEAD).suggestion("send fewer or shorter headers")).into_response()
+    } else if let Err(error) = check_sent_once(request.headers()) {
+        Failure(error).into_response()
     } else {
         let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
         outcome.unwrap_or_else(|_| Failure(Error::internal("a handler panicked")).into_response())
@@ -65,6 +67,16 @@ pub async fn outer(axum::extract::State(state): axum::extract::State<State>, mut
 
 fn size_of(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
+}
+
+/// Of two, whoever stands before us may have judged the one and we would use the other.
+fn check_sent_once(headers: &HeaderMap) -> Result<(), Error> {
+    match ["Authorization", "Idempotency-Key"].into_iter().find(|name| headers.get_all(*name).iter().nth(1).is_some()) {
+        Some(name) => Err(Error::new(Code::BadRequest, format!("the header `{name}` is sent more than once"))
+            .detail("header", name)
+            .suggestion("send it once")),
+        None => Ok(()),
+    }
 }
 
 fn write_error(response: &mut Response, error: &Error, request_id: RequestId) {
@@ -247,5 +259,25 @@ impl<S: Sync> FromRequestParts<S> for In {
             .cloned()
             .map(Self)
             .ok_or_else(|| Error::internal("a handler asks for a project that the door did not let into").into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_decides_is_sent_once() {
+        for name in ["authorization", "idempotency-key"] {
+            let mut headers = HeaderMap::new();
+            headers.append(name, HeaderValue::from_static("a"));
+            headers.append("accept", HeaderValue::from_static("a"));
+            headers.append("accept", HeaderValue::from_static("b"));
+            check_sent_once(&headers).unwrap();
+            headers.append(name, HeaderValue::from_static("a"));
+            let error = check_sent_once(&headers).unwrap_err();
+            assert_eq!(error.code(), Code::BadRequest);
+            assert!(error.message().to_lowercase().contains(name), "{error}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -19,12 +20,18 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+use crate::crowd::Crowd;
 use crate::patience::Patient;
 
 /// How long the head of a request, or a TLS handshake, may take.
 const HEAD: Duration = Duration::from_secs(15);
 /// The largest head of a request.
 const HEAD_BYTES: usize = 64 << 10;
+/// How often a connection is looked at that may have nothing under way, and then how long its last answers may take to arrive. Pings keep
+/// an HTTP/2 connection alive without a single request: one that is quiet for this long, and at most for twice as long, is closed.
+const QUIET: Duration = Duration::from_secs(20);
+/// How many requests may be under way in one HTTP/2 connection.
+const STREAMS: u32 = 128;
 /// How long requests may take to finish at shutdown.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -74,7 +81,8 @@ pub async fn serve(listeners: Vec<Listener>, router: Router, connections: usize,
     let tasks = TaskTracker::new();
     for listener in listeners {
         let slots = Arc::new(Semaphore::new(connections));
-        let server = Server { router: router.clone(), stop: stop.clone(), slots, tasks: tasks.clone() };
+        let crowd = Crowd::new(connections);
+        let server = Server { router: router.clone(), stop: stop.clone(), slots, crowd, tasks: tasks.clone(), quiet: QUIET };
         tasks.spawn(async move {
             match listener {
                 Listener::Unix(listener) => server.accept_unix(listener).await,
@@ -94,7 +102,51 @@ struct Server {
     router: Router,
     stop: CancellationToken,
     slots: Arc<Semaphore>,
+    crowd: Arc<Crowd>,
     tasks: TaskTracker,
+    quiet: Duration,
+}
+
+/// What happens in one connection. Counters that are looked at now and then, because a timer that every request wound up again would cost
+/// every request.
+#[derive(Default)]
+struct Activity {
+    under_way: AtomicUsize,
+    begun: AtomicUsize,
+}
+
+/// A request under way. It also ends when its future is dropped, as by a client that gave up.
+struct UnderWay(Arc<Activity>);
+
+impl UnderWay {
+    fn begin(activity: &Arc<Activity>) -> Self {
+        activity.under_way.fetch_add(1, Ordering::SeqCst);
+        activity.begun.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(activity))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Activity {
+    /// Ends after a whole stretch of time in which no request was under way.
+    async fn quiet(&self, stretch: Duration) {
+        // What was under way at the last look made the stretch after it a busy one, however soon it ended.
+        let mut before = None;
+        loop {
+            let busy = self.under_way.load(Ordering::SeqCst) > 0;
+            let now = (!busy).then(|| self.begun.load(Ordering::SeqCst));
+            if now.is_some() && now == before {
+                return;
+            }
+            before = now;
+            tokio::time::sleep(stretch).await;
+        }
+    }
 }
 
 impl Server {
@@ -107,11 +159,15 @@ impl Server {
 
     async fn accept_tcp(self, listener: TcpListener, tls: Option<TlsAcceptor>) {
         while let Some((slot, (socket, address))) = self.next(|| listener.accept()).await {
+            let Some(place) = self.crowd.enter(address.ip()) else {
+                tracing::debug!(address = %address.ip(), "an address has as many connections as one may");
+                continue;
+            };
             let _ = socket.set_nodelay(true);
             let peer = Peer::Remote(address);
             match tls.clone() {
-                None => self.connection(slot, peer, async move { Some(socket) }),
-                Some(tls) => self.connection(slot, peer, async move {
+                None => self.connection((slot, place), peer, async move { Some(socket) }),
+                Some(tls) => self.connection((slot, place), peer, async move {
                     match tokio::time::timeout(HEAD, tls.accept(socket)).await {
                         Ok(Ok(stream)) => Some(stream),
                         _ => None,
@@ -142,7 +198,8 @@ impl Server {
         }
     }
 
-    fn connection<I>(&self, slot: OwnedSemaphorePermit, peer: Peer, stream: impl Future<Output = Option<I>> + Send + 'static)
+    /// `slot` is what the connection takes up, given back at its end.
+    fn connection<I>(&self, slot: impl Send + 'static, peer: Peer, stream: impl Future<Output = Option<I>> + Send + 'static)
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -159,9 +216,16 @@ impl Server {
 
     async fn serve_connection<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, peer: Arc<Peer>, stream: I) {
         let router = self.router.clone();
+        let activity = Arc::new(Activity::default());
+        let watched = Arc::clone(&activity);
         let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
             request.extensions_mut().insert(Arc::clone(&peer));
-            router.clone().oneshot(request)
+            let under_way = UnderWay::begin(&watched);
+            let reply = router.clone().oneshot(request);
+            async move {
+                let _under_way = under_way;
+                reply.await
+            }
         });
         let mut builder = auto::Builder::new(TokioExecutor::new());
         builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES);
@@ -169,6 +233,7 @@ impl Server {
             .http2()
             .timer(TokioTimer::new())
             .max_header_list_size(HEAD_BYTES as u32)
+            .max_concurrent_streams(STREAMS)
             .keep_alive_interval(Some(HEAD))
             .keep_alive_timeout(HEAD);
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(Patient::new(stream, HEAD)), service);
@@ -183,6 +248,61 @@ impl Server {
                 connection.as_mut().graceful_shutdown();
                 let _ = connection.await;
             }
+            () = activity.quiet(self.quiet) => {
+                connection.as_mut().graceful_shutdown();
+                // A client that answers nothing, or takes nothing, would keep it open all the same.
+                let _ = tokio::time::timeout(self.quiet, connection).await;
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+    use super::*;
+
+    fn server(quiet: Duration, router: Router) -> Server {
+        let slots = Arc::new(Semaphore::new(1));
+        Server { router, stop: CancellationToken::new(), slots, crowd: Crowd::new(1), tasks: TaskTracker::new(), quiet }
+    }
+
+    fn connect(server: &Server) -> DuplexStream {
+        let (ours, theirs) = tokio::io::duplex(64 << 10);
+        let slot = Arc::clone(&server.slots).try_acquire_owned().unwrap();
+        server.connection(slot, Peer::Refused { reason: String::new() }, async move { Some(theirs) });
+        ours
+    }
+
+    async fn heard(mut socket: DuplexStream) -> Vec<u8> {
+        let mut heard = Vec::new();
+        tokio::time::timeout(Duration::from_secs(10), socket.read_to_end(&mut heard)).await.unwrap().unwrap();
+        heard
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_asks_for_nothing_is_closed() {
+        let server = server(Duration::from_millis(100), Router::new());
+        let mut socket = connect(&server);
+        socket.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+        let heard = heard(socket).await;
+        assert!(heard.windows(6).any(|part| part == b"\0\0\x08\x07\0\0"), "it is told to go away: {heard:?}");
+        server.tasks.close();
+        server.tasks.wait().await;
+        assert_eq!(server.slots.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_request_under_way_is_no_quiet() {
+        let slow = || async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            "done"
+        };
+        let server = server(Duration::from_millis(50), Router::new().route("/", axum::routing::get(slow)));
+        let mut socket = connect(&server);
+        socket.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let heard = String::from_utf8(heard(socket).await).unwrap();
+        assert!(heard.starts_with("HTTP/1.1 200") && heard.ends_with("done"), "{heard}");
     }
 }

@@ -9,6 +9,7 @@ use stead_domain::{Context, Error, Result};
 use stead_store::Unit;
 use stead_store::audit::AuditFilter;
 
+use crate::identity::access::recheck;
 use crate::{App, Entered};
 
 /// What a caller did, to be written with the change.
@@ -20,7 +21,9 @@ pub(crate) struct Act<'a> {
     pub details: Vec<(&'a str, Value)>,
 }
 
+/// Writes what a caller did. Every change by a caller comes through here, and so does the question whether the caller may still make it.
 pub(crate) async fn record(unit: &mut Unit, context: &Context, caller: &Caller, act: Act<'_>) -> Result<()> {
+    recheck(unit, caller, context.now()).await?;
     let record = AuditRecord {
         id: AuditId::new(context),
         project_id: act.project,

@@ -38,8 +38,12 @@ pub(crate) enum Claim {
     Unfinished(Option<String>),
 }
 
+/// Whose words a key is among: one principal's, in one project. A handle may come to name another project; its id never does.
 fn scope(caller: &Caller) -> String {
-    caller.principal.to_string()
+    match caller.let_into {
+        Some((project, _)) => format!("{}/{project}", caller.principal),
+        None => caller.principal.to_string(),
+    }
 }
 
 /// Claims the caller's key, if it brought one.
@@ -57,7 +61,9 @@ pub(crate) async fn claim(unit: &mut Unit, context: &Context, sealer: &dyn Seale
         None => Ok(Claim::Unfinished(known.target_id)),
         // Told again for ten minutes, and only by a server that holds the key it was sealed with.
         Some(reply) if reply.sealed => match sealer.open(belongs_to(&scope, &given.key).as_bytes(), &reply.body) {
-            Ok(body) if now.since(known.created_at) < TOLD_AGAIN => Ok(Claim::Answered(Reply { status: reply.status, body })),
+            Ok(body) if known.created_at <= now && now.since(known.created_at) < TOLD_AGAIN => {
+                Ok(Claim::Answered(Reply { status: reply.status, body }))
+            }
             _ => Ok(Claim::Unfinished(known.target_id)),
         },
         Some(reply) => Ok(Claim::Answered(Reply { status: reply.status, body: reply.body })),

@@ -90,6 +90,7 @@ impl App {
             operator: true,
             source: "server".to_owned(),
             request_id: RequestId::new(&self.context),
+            let_into: None,
             idempotency: None,
         };
         let entered = Entered { caller, project: project.id, handle: project.handle, role: Role::Owner };

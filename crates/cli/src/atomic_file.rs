@@ -1,15 +1,46 @@
-//! Files that are either there whole or not there.
+//! Files that are either there whole or not there, and reading those that somebody else may have put there.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
+use stead_domain::{Code, Error};
 
 use crate::failure::{Result, file_error};
 use crate::world;
+
+/// The most that is read of one file.
+const LARGEST_FILE: u64 = 1 << 20;
+
+/// What a path holds.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Contents {
+    Bytes(Vec<u8>),
+    Missing,
+    /// More than 1 MiB, which nothing that is read here needs.
+    TooLarge,
+}
+
+/// Reads a regular file of at most 1 MiB. It is opened without waiting, because a pipe of that name would wait for ever, and judged once it
+/// is open, because the name may mean something else by then. A size is not believed: in `/proc` it is nothing and the file without end.
+pub fn read_bounded(path: &Path) -> Result<Contents> {
+    let failed = |error: io::Error| file_error("read", path, &error);
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Contents::Missing),
+        Err(error) => return Err(failed(error)),
+    };
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(Error::new(Code::LocalFile, format!("{} is not a file", path.display())).into());
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(if bytes.len() as u64 > LARGEST_FILE { Contents::TooLarge } else { Contents::Bytes(bytes) })
+}
 
 /// Writes a file that was not there. False when it was: then nothing has changed.
 pub fn create_new(path: &Path, bytes: &[u8], mode: u32) -> Result<bool> {
@@ -91,6 +122,24 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"three");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn reading_neither_waits_nor_goes_on_for_ever() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("small"), "x").unwrap();
+        fs::write(path("most"), vec![0; 1 << 20]).unwrap();
+        fs::write(path("large"), vec![0; (1 << 20) + 1]).unwrap();
+        assert_eq!(read_bounded(&path("small")).unwrap(), Contents::Bytes(b"x".to_vec()));
+        assert!(matches!(read_bounded(&path("most")).unwrap(), Contents::Bytes(_)));
+        assert_eq!(read_bounded(&path("large")).unwrap(), Contents::TooLarge);
+        assert_eq!(read_bounded(&path("none")).unwrap(), Contents::Missing);
+        assert_eq!(read_bounded(&path("small/below")).unwrap(), Contents::Missing);
+        rustix::fs::mkfifoat(CWD, path("pipe"), rustix::fs::Mode::RUSR).unwrap();
+        for refused in [path("pipe"), directory.path().to_owned(), "/dev/zero".into()] {
+            assert!(read_bounded(&refused).is_err(), "{}", refused.display());
+        }
     }
 
     #[test]

@@ -1,19 +1,18 @@
 //! Definition files: `.stead/environments/<id>.json` here and above, and openboa's beside them.
 
-use std::fs::OpenOptions;
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
 use stead_domain::definition::DefinitionFile;
 use stead_domain::{Code, Error, names};
 
+use crate::atomic_file::{self, Contents};
 use crate::failure::{Failure, Result, file_error};
+use crate::printer::{Format, Printer};
+use crate::settings::trust;
 
 pub const DIRECTORY: &str = ".stead/environments";
 const OPENBOA_DIRECTORY: &str = ".openboa/environments";
-const LARGEST_FILE: u64 = 1 << 20;
 
 /// A definition and the file that it stands in.
 #[derive(Debug)]
@@ -22,16 +21,22 @@ pub struct Found {
     pub definition: DefinitionFile,
 }
 
-/// The nearest definition of that id, at or above a directory. None when there is no such file, or no file could have that name.
+/// The nearest definition of that id, at or above a directory, that nobody else could have put there. None when there is no such file, or no file could have that name.
 pub fn find(start: &Path, id: &str) -> Result<Option<Found>> {
     if names::check_definition_id(id).is_err() {
         return Ok(None);
     }
     for directory in start.ancestors() {
         for below in [DIRECTORY, OPENBOA_DIRECTORY] {
-            let path = directory.join(below).join(format!("{id}.json"));
-            if path.symlink_metadata().is_ok() {
-                return read(&path).map(Some);
+            let below = Path::new(below).join(format!("{id}.json"));
+            let path = directory.join(&below);
+            if path.symlink_metadata().is_err() {
+                continue;
+            }
+            match trust::objection(directory, &below) {
+                None => return read(&path).map(Some),
+                // On stderr in every format: what is passed over changes what the command does.
+                Some(objection) => Printer::new(Format::Human, true).warn(&objection),
             }
         }
     }
@@ -88,25 +93,16 @@ pub fn read(path: &Path) -> Result<Found> {
     Ok(Found { path: path.to_owned(), definition })
 }
 
-/// A regular file of at most 1 MiB; opened without waiting, because a pipe of that name would wait for ever.
+/// A regular file of at most 1 MiB.
 pub fn read_bounded(path: &Path) -> Result<Vec<u8>> {
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not_found(path)),
-        Err(error) => return Err(file_error("read", path, &error)),
-    };
-    let metadata = file.metadata().map_err(|error| file_error("read", path, &error))?;
-    if !metadata.is_file() {
-        return Err(Error::new(Code::LocalFile, format!("{} is not a file", path.display())).into());
+    match atomic_file::read_bounded(path)? {
+        Contents::Bytes(text) => Ok(text),
+        Contents::Missing => Err(not_found(path)),
+        Contents::TooLarge => {
+            let message = format!("{} is larger than 1 MiB, which no definition is", path.display());
+            Err(Error::new(Code::InvalidDefinition, message).detail("path", path.display().to_string()).into())
+        }
     }
-    let mut text = Vec::new();
-    file.take(LARGEST_FILE + 1).read_to_end(&mut text).map_err(|error| file_error("read", path, &error))?;
-    if text.len() as u64 > LARGEST_FILE {
-        let message = format!("{} is larger than 1 MiB, which no definition is", path.display());
-        return Err(Error::new(Code::InvalidDefinition, message).detail("path", path.display().to_string()).into());
-    }
-    Ok(text)
 }
 
 fn not_found(path: &Path) -> Failure {
@@ -144,6 +140,20 @@ mod tests {
         put(root.path(), "a/.stead/environments/web.json", r#"{"id": "web", "name": "near"}"#);
         assert_eq!(name(find(&deep, "web").unwrap()), "near");
         assert!(find(&deep, "none").unwrap().is_none());
+    }
+
+    #[test]
+    fn another_users_is_passed_over() {
+        // Only root can give files away.
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        put(root.path(), ".stead/environments/web.json", r#"{"id": "web", "name": "mine"}"#);
+        put(root.path(), "a/.stead/environments/web.json", r#"{"id": "web", "name": "theirs"}"#);
+        std::os::unix::fs::chown(root.path().join("a/.stead"), Some(12345), None).unwrap();
+        let found = find(&root.path().join("a"), "web").unwrap().unwrap();
+        assert_eq!(found.definition.spec.name.unwrap(), "mine");
     }
 
     #[test]

@@ -73,6 +73,9 @@ pub struct Caller {
     /// Where the request came from, as the audit record tells it.
     pub source: String,
     pub request_id: RequestId,
+    /// The project that it was let into, and the role that it needed there. What it changes is checked against this once more when it is
+    /// written: a request may be long in coming, and its sender may be gone by then.
+    pub let_into: Option<(ProjectId, Role)>,
     /// The caller's word for this attempt, so that a repetition has the same outcome.
     pub idempotency: Option<Idempotency>,
 }

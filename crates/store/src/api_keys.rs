@@ -125,3 +125,14 @@ pub async fn touch(unit: &mut Unit, id: ApiKeyId, now: Timestamp) -> Result<()> 
     unit.execute("UPDATE api_keys SET last_used_at = $2 WHERE id = $1", &[id.into(), now.into()]).await?;
     Ok(())
 }
+
+/// Whether a key is neither revoked nor expired.
+pub async fn is_good(unit: &mut Unit, id: ApiKeyId, now: Timestamp) -> Result<bool> {
+    let row = unit
+        .fetch_optional(
+            "SELECT id FROM api_keys WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)",
+            &[id.into(), now.into()],
+        )
+        .await?;
+    Ok(row.is_some())
+}

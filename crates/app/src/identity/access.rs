@@ -154,7 +154,15 @@ async fn identify(unit: &mut Unit, presented: Presented, arrival: Arrival, now: 
             (found.key.principal_id, Credential::Key { id: found.key.id, project }, is_operator)
         }
     };
-    Ok(Caller { principal, credential, operator: is_operator, source: arrival.source, request_id: arrival.request_id, idempotency: None })
+    Ok(Caller {
+        principal,
+        credential,
+        operator: is_operator,
+        source: arrival.source,
+        request_id: arrival.request_id,
+        let_into: None,
+        idempotency: None,
+    })
 }
 
 /// A project that the caller may not see is answered as one that is not there.
@@ -178,7 +186,25 @@ async fn enter(unit: &mut Unit, caller: Caller, reference: &str, needed: Role) -
         .detail("role", role.as_str())
         .suggestion(format!("ask an owner of `{}` for it (`stead project members role`)", project.handle)));
     }
+    let caller = Caller { let_into: Some((project.id, needed)), ..caller };
     Ok(Entered { caller, project: project.id, handle: project.handle, role })
+}
+
+/// Asks again, in the unit that makes a change, whether its caller may still make it.
+pub(crate) async fn recheck(unit: &mut Unit, caller: &Caller, now: stead_domain::Timestamp) -> Result<()> {
+    if let Credential::Key { id, .. } = caller.credential
+        && !api_keys::is_good(unit, id, now).await?
+    {
+        return Err(unauthorized("the API key was revoked or has expired"));
+    }
+    match caller.let_into {
+        Some((project, needed)) if !caller.operator => match members::role(unit, project, caller.principal).await? {
+            Some(role) if role.covers(needed) => Ok(()),
+            _ => Err(Error::new(Code::Forbidden, "your role in the project was taken away while the request was on its way")
+                .suggestion("ask an owner of the project")),
+        },
+        _ => Ok(()),
+    }
 }
 
 /// By handle, or by id: no handle looks like an id.

@@ -113,9 +113,7 @@ impl App {
         self.store
             .write(move |unit| {
                 Box::pin(async move {
-                    if !api_keys::revoke(unit, entered.project, id, context.now()).await? {
-                        return Err(unknown(id));
-                    }
+                    // Recorded first: a caller may revoke the very key that it calls with.
                     let act = Act {
                         project: entered.project,
                         action: "api_key.revoke",
@@ -123,7 +121,11 @@ impl App {
                         target_id: id.to_string(),
                         details: vec![],
                     };
-                    record(unit, &context, &entered.caller, act).await
+                    record(unit, &context, &entered.caller, act).await?;
+                    if !api_keys::revoke(unit, entered.project, id, context.now()).await? {
+                        return Err(unknown(id));
+                    }
+                    Ok(())
                 })
             })
             .await

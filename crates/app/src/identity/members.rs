@@ -105,9 +105,10 @@ impl App {
                     if before.role == Role::Owner && role != Role::Owner {
                         keep_an_owner(unit, entered.project).await?;
                     }
-                    members::set_role(unit, entered.project, principal, role, context.now()).await?;
+                    // Recorded first: the caller may be giving away its own role, and has it until then.
                     let details = vec![("from", before.role.as_str().into()), ("to", role.as_str().into())];
                     act(unit, &context, &entered, "member.role", principal, details).await?;
+                    members::set_role(unit, entered.project, principal, role, context.now()).await?;
                     find(unit, entered.project, principal).await
                 })
             })
@@ -125,10 +126,10 @@ impl App {
                     if member.role == Role::Owner {
                         keep_an_owner(unit, entered.project).await?;
                     }
-                    let revoked = api_keys::revoke_of(unit, entered.project, principal, context.now()).await?;
-                    members::delete(unit, entered.project, principal).await?;
-                    let details = vec![("name", member.name.into()), ("revoked_keys", revoked.into())];
-                    act(unit, &context, &entered, "member.remove", principal, details).await
+                    // Recorded first: the caller may be leaving, and belongs until then.
+                    act(unit, &context, &entered, "member.remove", principal, vec![("name", member.name.into())]).await?;
+                    api_keys::revoke_of(unit, entered.project, principal, context.now()).await?;
+                    Ok(members::delete(unit, entered.project, principal).await?)
                 })
             })
             .await

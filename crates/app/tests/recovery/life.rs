@@ -118,17 +118,12 @@ pub struct Life {
     context: Context,
 }
 
-/// Waits until nobody else is connected to the database.
-async fn until_alone(location: &Location) {
-    const OTHERS: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
+/// Ends what a life that is over still has under way in the database. Others that are connected connect again.
+async fn hang_up(location: &Location) {
+    const SQL: &str = "SELECT COUNT(*) FILTER (WHERE pg_terminate_backend(pid, 30000)) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
     let store = stead_store::open(location).await.unwrap();
-    loop {
-        let rows = store.read(|unit| Box::pin(async move { unit.fetch(OTHERS, &[]).await })).await.unwrap();
-        if rows[0].reader().count().unwrap() == 0 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    store.read(|unit| Box::pin(async move { unit.fetch(SQL, &[]).await })).await.unwrap();
     store.close().await;
 }
 
@@ -162,7 +157,7 @@ impl Life {
             Dialect::Sqlite => runtime.block_on(store.close()),
             Dialect::Postgres => {
                 drop(store);
-                runtime.block_on(until_alone(&location));
+                runtime.block_on(hang_up(&location));
             }
         }
     }

@@ -1,11 +1,15 @@
+use std::path::Path;
+
 use serde_json::json;
 use stead_domain::definition::DefinitionFile;
+use stead_domain::{Code, Error};
 
 use crate::failure::Result;
 use crate::invocation::Invocation;
 use crate::{atomic_file, definitions};
 
 pub fn run(invocation: &Invocation<'_>) -> Result<()> {
+    refuse_links(&invocation.surroundings.directory)?;
     let below = format!("{}/local-default.json", definitions::DIRECTORY);
     let path = invocation.surroundings.absolute(below.as_ref());
     let text = DefinitionFile::local_default(invocation.now());
@@ -20,4 +24,43 @@ pub fn run(invocation: &Invocation<'_>) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// A checkout may bring a link of that name: through it the file would be written somewhere else than here.
+fn refuse_links(directory: &Path) -> Result<()> {
+    let usual = Path::new(definitions::DIRECTORY);
+    for below in usual.ancestors().filter(|below| !below.as_os_str().is_empty()) {
+        if directory.join(below).is_symlink() {
+            let message = format!("{} is a link, and leads somewhere else", below.display());
+            return Err(Error::new(Code::LocalFile, message)
+                .detail("path", below.display().to_string())
+                .suggestion("put a directory in its place, or move it away")
+                .into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let root = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        refuse_links(root.path()).unwrap();
+        for target in [elsewhere.path(), Path::new("nowhere")] {
+            symlink(target, root.path().join(".stead")).unwrap();
+            assert!(refuse_links(root.path()).is_err());
+            fs::remove_file(root.path().join(".stead")).unwrap();
+        }
+        fs::create_dir(root.path().join(".stead")).unwrap();
+        refuse_links(root.path()).unwrap();
+        symlink(elsewhere.path(), root.path().join(".stead/environments")).unwrap();
+        assert!(refuse_links(root.path()).is_err());
+    }
 }

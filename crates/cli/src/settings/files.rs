@@ -12,8 +12,8 @@ use stead_domain::{Code, Error};
 use toml::{Table, Value};
 
 use super::Surroundings;
-use crate::atomic_file;
-use crate::failure::{Failure, Result, file_error};
+use crate::atomic_file::{self, Contents};
+use crate::failure::{Failure, Result};
 
 /// The profile that always exists: the server on this machine.
 pub const LOCAL_PROFILE: &str = "local";
@@ -127,11 +127,21 @@ impl Credentials {
 
 /// Reads a file; one that is not there is the default.
 pub(super) fn read<T: DeserializeOwned + Default>(path: &Path) -> Result<T> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => toml::from_str(&text).map_err(|error| malformed(path, &error)),
-        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => Ok(T::default()),
-        Err(error) => Err(file_error("read", path, &error)),
+    match atomic_file::read_bounded(path)? {
+        Contents::Bytes(bytes) => {
+            let text = String::from_utf8(bytes).map_err(|_| unusable(path, "is not UTF-8"))?;
+            toml::from_str(&text).map_err(|error| malformed(path, &error))
+        }
+        Contents::Missing => Ok(T::default()),
+        Contents::TooLarge => Err(unusable(path, "is larger than 1 MiB, which no configuration is")),
     }
+}
+
+fn unusable(path: &Path, why: &str) -> Failure {
+    Error::new(Code::LocalFile, format!("{} {why}", path.display()))
+        .detail("path", path.display().to_string())
+        .suggestion("mend the file, or move it away")
+        .into()
 }
 
 /// The parser's own text quotes the line, which in one of these files is a key: only what and where are told.

@@ -3,6 +3,7 @@
 mod files;
 mod resolve;
 mod surroundings;
+pub mod trust;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use stead_client::{Endpoint, Key};
 use stead_domain::{Code, Error, api_key, names};
 
 use super::files::{self, ConfigFile, Credentials, LOCAL_PROFILE, Profile};
-use super::{Setting, Settings, Source, Surroundings, Target};
+use super::{Setting, Settings, Source, Surroundings, Target, trust};
 use crate::arguments::GlobalArguments;
 use crate::failure::{Failure, Result, file_error};
 
@@ -157,7 +157,6 @@ pub fn read_key_file(path: &Path) -> Result<Key> {
 
 /// `.stead/config.toml`, nearest at or above. It comes with a checkout, so it may choose the project and nothing else: a file that could
 /// name the server would receive the user's key.
-#[derive(Default)]
 struct DirectoryFile {
     project: Option<Setting<String>>,
     warnings: Vec<String>,
@@ -165,16 +164,30 @@ struct DirectoryFile {
 
 impl DirectoryFile {
     fn find(directory: &Path) -> Result<Self> {
-        let candidates = directory.ancestors().map(|directory| directory.join(".stead/config.toml"));
-        let Some(path): Option<PathBuf> = candidates.into_iter().find(|path| path.is_file()) else { return Ok(Self::default()) };
+        let mut warnings = Vec::new();
+        let Some(path) = nearest(directory, &mut warnings) else { return Ok(Self { project: None, warnings }) };
         let table: toml::Table = files::read(&path)?;
         let project = table.get("project").and_then(toml::Value::as_str);
         let project = project.map(|handle| Setting::new(handle.to_owned(), Source::Directory(path.clone())));
-        let warnings = table
-            .keys()
-            .filter(|name| *name != "project")
-            .map(|name| format!("{}: `{name}` is not used: a directory's file may only choose the project", path.display()))
-            .collect();
+        let unused = table.keys().filter(|name| *name != "project");
+        warnings.extend(
+            unused.map(|name| format!("{}: `{name}` is not used: a directory's file may only choose the project", path.display())),
+        );
         Ok(Self { project, warnings })
     }
+}
+
+/// The nearest file that may speak for this user, and why nearer ones may not.
+fn nearest(directory: &Path, warnings: &mut Vec<String>) -> Option<PathBuf> {
+    let below = Path::new(".stead/config.toml");
+    directory.ancestors().find_map(|directory| {
+        let path = directory.join(below);
+        if !path.is_file() {
+            return None;
+        }
+        let objection = trust::objection(directory, below);
+        let trusted = objection.is_none();
+        warnings.extend(objection);
+        trusted.then_some(path)
+    })
 }

@@ -121,3 +121,29 @@ fn an_error_never_quotes_a_key() {
     let text = serde_json::to_string(&failure.body()).unwrap();
     assert!(text.contains("credentials.toml") && !text.contains("stk_secret"), "{text}");
 }
+
+#[test]
+fn a_directory_file_without_end_is_refused() {
+    let home = Home::new("", "");
+    fs::create_dir_all(home.path("work/.stead")).unwrap();
+    std::os::unix::fs::symlink("/proc/self/pagemap", home.path("work/.stead/config.toml")).unwrap();
+    let failure = Settings::resolve(&GlobalArguments::default(), &home.surroundings(&[])).unwrap_err();
+    assert_eq!(failure.body().unwrap().error.code, "local_file");
+}
+
+#[test]
+fn another_users_directory_file_is_passed_over() {
+    // Only root can give files away.
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let home = Home::new("", "");
+    for (directory, project) in [("work", "mine"), ("work/deep", "theirs")] {
+        fs::create_dir_all(home.path(directory).join(".stead")).unwrap();
+        fs::write(home.path(directory).join(".stead/config.toml"), format!("project = \"{project}\"\n")).unwrap();
+    }
+    std::os::unix::fs::chown(home.path("work/deep/.stead/config.toml"), Some(12345), None).unwrap();
+    let settings = home.resolve(&GlobalArguments::default(), &[]);
+    assert_eq!(settings.project.value, "mine");
+    assert!(settings.warnings[0].contains("belongs to another user"), "{:?}", settings.warnings);
+}

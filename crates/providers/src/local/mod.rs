@@ -2,8 +2,11 @@
 //!
 //! The directory's name is the label, and `sandboxes/.installation` says whose they are: what another store made there is never touched.
 
+mod directory;
 mod host_paths;
+mod removal;
 mod shared_sync;
+mod trash;
 mod tree;
 
 use std::io::ErrorKind;
@@ -20,13 +23,13 @@ use stead_domain::posture::{Capabilities, Enforcement};
 use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::Sandbox;
 use tokio::task::spawn_blocking;
+use trash::Trash;
 
 type Result<T, E = ProviderError> = std::result::Result<T, E>;
 
 pub struct Local {
     root: PathBuf,
-    /// Where a removed sandbox lies until its files are gone.
-    trash: PathBuf,
+    trash: Trash,
     host: HostId,
     host_paths: HostPaths,
     sync: Arc<SharedSync>,
@@ -55,23 +58,12 @@ impl Local {
             Err(error) => return Err(failed(error)),
         }
         let host_paths = HostPaths { allowed: allow_host_paths, data_dir: data_dir.to_owned() };
-        let local = Self { sync: Arc::new(SharedSync::open(&root).map_err(failed)?), root, trash, host, host_paths };
-        // Left by a server that was ended while it removed files.
-        local.empty_trash_behind();
-        Ok(local)
+        let sync = Arc::new(SharedSync::open(&root).map_err(failed)?);
+        Ok(Self { root, trash: Trash::open(trash).map_err(failed)?, host, host_paths, sync })
     }
 
     fn path(&self, sandbox: SandboxId) -> PathBuf {
         self.root.join(sandbox.to_string())
-    }
-
-    /// Removes what lies in the trash without anybody waiting for it.
-    fn empty_trash_behind(&self) {
-        let trash = self.trash.clone();
-        let spawned = std::thread::Builder::new().name("trash".to_owned()).spawn(move || tree::empty(&trash));
-        if let Err(error) = spawned {
-            tracing::warn!(%error, "the trash is emptied later");
-        }
     }
 }
 
@@ -158,16 +150,18 @@ impl Provider for Local {
     }
 
     async fn destroy(&self, sandbox: SandboxId, _resource_id: Option<&str>) -> Result<()> {
-        let (path, trash) = (self.path(sandbox), self.trash.join(sandbox.to_string()));
+        let (path, trash) = (self.path(sandbox), self.trash.path().join(sandbox.to_string()));
         let moved = blocking(move || tree::discard(&path, &trash)).await?;
         if moved {
             self.sync.sync().await.map_err(failed)?;
-            self.empty_trash_behind();
+            self.trash.empty_behind();
         }
         Ok(())
     }
 
     async fn list(&self) -> Result<Vec<Listed>> {
+        // Whoever lists cleans up, and what could not be removed before may go now.
+        self.trash.empty_behind();
         let root = self.root.clone();
         blocking(move || {
             let mut listed = Vec::new();
@@ -183,13 +177,21 @@ impl Provider for Local {
     }
 
     async fn check(&self) -> Result<String> {
-        let probe = self.trash.join(".probe");
-        blocking(move || std::fs::write(&probe, b"probe").and_then(|()| std::fs::remove_file(&probe))).await?;
+        let probe = self.trash.path().join(".probe");
+        blocking(move || {
+            std::fs::write(&probe, b"probe")?;
+            match std::fs::remove_file(&probe) {
+                // It lay in the trash, and the trash was emptied.
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                outcome => outcome,
+            }
+        })
+        .await?;
         Ok(format!("directories below {} can be made", self.root.display()))
     }
 
     async fn usage(&self) -> Result<Vec<(String, u64)>> {
-        let (root, trash) = (self.root.clone(), self.trash.clone());
+        let (root, trash) = (self.root.clone(), self.trash.path().to_owned());
         blocking(move || Ok(vec![("workspaces".to_owned(), tree::size(&root)), ("trash".to_owned(), tree::size(&trash))])).await
     }
 }

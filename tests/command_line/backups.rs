@@ -122,7 +122,15 @@ fn a_workspace_that_a_restore_left_stays_until_it_is_pruned() {
     desk.done(&["down"]);
     desk.done(&["restore", "stead.backup", "--replace"]);
     assert_eq!(desk.code(&["env", "view", "web"]), 4);
-    assert_snapshot!(desk.run(&["prune", "--dry-run"]), @"");
+    assert_snapshot!(desk.run(&["prune", "--dry-run"]), @"
+    exit code: 0
+    --- stdout ---
+    WHAT                                             WOULD GO
+    audit records                                    0
+    tombstones                                       0
+    idempotency records                              0
+    workspaces that a restore left without a record  1
+    ");
     assert_eq!(std::fs::read_to_string(workspace.join("work")).unwrap(), "of hours");
     desk.done(&["prune"]);
     assert!(!workspace.exists());

@@ -12,13 +12,16 @@ use stead_store::{Location, Store, Unit, environments, projects, sandboxes, vers
 
 const AT_ONCE: usize = 500;
 
-pub async fn fill(location: &Location, count: usize) {
+/// Puts them there, and gives their ids.
+pub async fn fill(location: &Location, count: usize) -> Vec<String> {
     let store = stead_store::open(location).await.unwrap();
     let (context, _) = stead_testing::context(4711);
     let project = project(&store).await;
     let host = HostId::new(&context);
+    let mut ids = Vec::with_capacity(count);
     for first in (0..count).step_by(AT_ONCE) {
         let rows: Vec<_> = (first..(first + AT_ONCE).min(count)).map(|number| rows(&context, project, host, number)).collect();
+        ids.extend(rows.iter().map(|(_, environment)| environment.id.to_string()));
         let written: Result<(), Error> = store
             .write(move |unit| {
                 Box::pin(async move {
@@ -32,6 +35,7 @@ pub async fn fill(location: &Location, count: usize) {
         written.unwrap();
     }
     store.close().await;
+    ids
 }
 
 async fn project(store: &Store) -> ProjectId {

@@ -80,7 +80,7 @@ impl Target {
     pub async fn prepare(&mut self, count: usize) {
         let mut client = Client::connect(&self.address).await.unwrap();
         for number in 0..count {
-            let message = request("POST", ENVIRONMENTS, &self.key, &format!("{{\"name\":\"target-{number}\"}}"));
+            let message = request("POST", ENVIRONMENTS, &self.key, &format!("{{\"name\":\"target-{}-{number}\"}}", self.environments));
             let (status, body) = client.call(&message).await.unwrap();
             assert_eq!(status, 201, "{}", String::from_utf8_lossy(body));
             let made: serde_json::Value = serde_json::from_slice(body).unwrap();

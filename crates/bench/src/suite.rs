@@ -15,8 +15,8 @@ use crate::report::{Goal, Memory, Results, Start};
 use crate::server::Server;
 use crate::{disk, fill};
 
-/// A page of fifty needs some more than fifty; less than that is an empty store for this purpose.
-const FEW: usize = 60;
+/// One for each client to edit, and more than a page has: as empty as a store can be for this purpose.
+const FEW: usize = 256;
 /// What a create writes in one of its commits: a few pages of the database.
 const RECORD: usize = 8 << 10;
 const STARTS: usize = 20;
@@ -79,16 +79,19 @@ impl Suite {
         Server::start(&self.binary, place.directory.path(), place.database.as_deref())
     }
 
-    async fn target(&self, place: &Place, server: &Server, environments: usize) -> Rc<Target> {
+    /// Work on these environments; on some that are made for it when there are none.
+    async fn target(&self, place: &Place, server: &Server, ids: Vec<String>) -> Rc<Target> {
         let mut target = Target {
             address: server.address.clone(),
             key: server.key(),
             store: place.store(),
-            environments,
-            ids: Vec::new(),
+            environments: ids.len(),
+            ids,
             serial: Rc::new(Cell::new(0)),
         };
-        target.prepare(256.max(FEW)).await;
+        if target.ids.is_empty() {
+            target.prepare(FEW).await;
+        }
         Rc::new(target)
     }
 
@@ -120,9 +123,9 @@ impl Suite {
 
             let place = self.place(on_postgres);
             say(&format!("{}: few environments and many", place.store()));
-            let few = self.reads(&place, FEW).await;
-            fill::fill(&place.location(), self.many()).await;
-            let many = self.reads(&place, self.many()).await;
+            let few = self.reads(&place, Vec::new()).await;
+            let ids = fill::fill(&place.location(), self.many()).await;
+            let many = self.reads(&place, ids).await;
             for (before, after) in few.iter().zip(&many) {
                 let name = format!("p99 of {} with many, against few, {}", after.operation, after.store);
                 goals.push(Goal::below(name, 2.0, "x", after.p99_milliseconds / before.p99_milliseconds));
@@ -174,7 +177,7 @@ impl Suite {
 
     async fn durable_creates(&self, place: &Place) -> (Measured, u64) {
         let server = self.start(place);
-        let target = self.target(place, &server, 0).await;
+        let target = self.target(place, &server, Vec::new()).await;
         let measured = target.measure(Operation::Create, 64, self.time()).await;
         let resident = server.resident();
         server.end();
@@ -183,7 +186,7 @@ impl Suite {
 
     async fn operations(&self, place: &Place) -> Vec<Measured> {
         let server = self.start(place);
-        let target = self.target(place, &server, 0).await;
+        let target = self.target(place, &server, Vec::new()).await;
         let mut measured = Vec::new();
         for operation in Operation::ALL {
             for clients in [1, 16, 256] {
@@ -195,9 +198,9 @@ impl Suite {
     }
 
     /// Get and list, as often as a p99 needs to be worth comparing.
-    async fn reads(&self, place: &Place, environments: usize) -> Vec<Measured> {
+    async fn reads(&self, place: &Place, ids: Vec<String>) -> Vec<Measured> {
         let server = self.start(place);
-        let target = self.target(place, &server, environments).await;
+        let target = self.target(place, &server, ids).await;
         let mut measured = Vec::new();
         for operation in [Operation::Get, Operation::List] {
             measured.push(target.measure(operation, 16, self.time() * 2).await);

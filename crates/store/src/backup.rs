@@ -2,7 +2,7 @@
 //!
 //! The last line counts and hashes the ones before it: half a backup is never restored.
 
-use std::io::{BufRead, Write};
+use std::io::{BufRead, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -191,6 +191,8 @@ const TABLES: &[Table] = &[
 
 const FORMAT: &str = "stead-backup";
 const PAGE: usize = 500;
+/// The longest line, in bytes. No row comes near; a file that is no backup may be one endless line.
+const LINE: usize = 16 * 1024 * 1024;
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -349,6 +351,10 @@ impl<W: Write> Hashing<W> {
     fn line(&mut self, value: &impl Serialize) -> std::io::Result<()> {
         let mut text = serde_json::to_vec(value)?;
         text.push(b'\n');
+        // Better no backup than one that cannot be restored.
+        if text.len() > LINE {
+            return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, format!("a row is longer than {LINE} bytes")));
+        }
         self.hash.update(&text);
         self.out.write_all(&text)
     }
@@ -366,13 +372,19 @@ struct Lines<R> {
 
 impl<R: BufRead> Lines<R> {
     fn next(&mut self) -> Result<Option<String>, BackupError> {
-        let mut text = String::new();
-        if self.input.lock().unwrap_or_else(PoisonError::into_inner).read_line(&mut text)? == 0 {
+        let mut text = Vec::new();
+        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+        // One more than may be there tells a line that is too long from one that just fits.
+        if (&mut *input).take(LINE as u64 + 1).read_until(b'\n', &mut text)? == 0 {
             return Ok(None);
         }
         self.number += 1;
-        self.hash.update(text.as_bytes());
-        Ok(Some(text))
+        let malformed = |problem: String| BackupError::Malformed { line: self.number, problem };
+        if text.len() > LINE {
+            return Err(malformed(format!("it is longer than {LINE} bytes")));
+        }
+        self.hash.update(&text);
+        String::from_utf8(text).map(Some).map_err(|error| malformed(error.to_string()))
     }
 
     fn digest(&self) -> String {
@@ -416,4 +428,34 @@ fn from_json(json: &Json, kind: Kind) -> Option<Value> {
 /// The tables and columns that a backup holds, for the test that compares them with the schema.
 pub fn described() -> Vec<(&'static str, Vec<&'static str>)> {
     TABLES.iter().map(|table| (table.name, table.columns.iter().map(|(name, _)| *name).collect())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufReader, Cursor};
+
+    use super::*;
+
+    fn lines<R: BufRead>(input: R) -> Lines<R> {
+        Lines { input: Arc::new(Mutex::new(input)), number: 0, hash: Sha256::new() }
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_given_up() {
+        let error = lines(BufReader::new(std::io::repeat(b'x'))).next().unwrap_err();
+        assert!(matches!(error, BackupError::Malformed { line: 1, .. }), "{error}");
+    }
+
+    #[test]
+    fn a_line_of_the_greatest_length_is_read_and_one_longer_is_not() {
+        let text = |length: usize| Cursor::new([vec![b'x'; length - 1], b"\nnext\n".to_vec()].concat());
+        let mut fits = lines(text(LINE));
+        assert_eq!(fits.next().unwrap().map(|line| line.len()), Some(LINE));
+        assert_eq!(fits.next().unwrap().as_deref(), Some("next\n"));
+        assert!(fits.next().unwrap().is_none());
+        assert!(lines(text(LINE + 1)).next().is_err());
+        assert!(lines(Cursor::new(vec![0xff, b'\n'])).next().is_err());
+        let mut out = Hashing { out: Vec::new(), hash: Sha256::new() };
+        assert!(out.line(&"x".repeat(LINE)).is_err());
+    }
 }

@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufReader, BufWriter};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stead_domain::{Code, Context, Error, Result};
@@ -25,10 +25,8 @@ pub fn backup(options: ServeOptions, file: &Path) -> Result<()> {
     }
     runtime()?.block_on(async {
         let store = open_store(&configuration).await?;
-        let unfinished = file.with_extension("unfinished");
-        let _ = fs::remove_file(&unfinished);
         let failed = |error: std::io::Error| file_error(file, &error);
-        let out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished).map_err(failed)?;
+        let (out, unfinished) = begin(file, &world::context())?;
         let handle = out.try_clone().map_err(failed)?;
         let written = backup::write(&store, BufWriter::new(out), world::context().now()).await;
         store.close().await;
@@ -43,10 +41,39 @@ pub fn backup(options: ServeOptions, file: &Path) -> Result<()> {
     })
 }
 
+/// A new file beside the one that is to be written. Nobody can know its name beforehand, so nobody's file is in the way or is taken for it.
+fn begin(file: &Path, context: &Context) -> Result<(File, PathBuf)> {
+    // What takes the place of a device or a pipe is of no use to whoever reads from it.
+    let in_the_way = fs::symlink_metadata(file).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_symlink());
+    let Some(name) = file.file_name().filter(|_| !in_the_way) else { return Err(not_a_file(file)) };
+    let random: [u8; 16] = context.random();
+    let suffix: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut unfinished = name.to_owned();
+    unfinished.push(format!(".{suffix}.unfinished"));
+    let unfinished = file.with_file_name(unfinished);
+    let out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished).map_err(|error| file_error(file, &error))?;
+    Ok((out, unfinished))
+}
+
+/// Opens a backup to read. A pipe would hold the data directory for as long as nobody writes to it.
+fn open_backup(file: &Path) -> Result<File> {
+    let failed = |error: std::io::Error| file_error(file, &error);
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let input = OpenOptions::new().read(true).custom_flags(flags).open(file).map_err(failed)?;
+    if !input.metadata().map_err(failed)?.is_file() {
+        return Err(not_a_file(file));
+    }
+    Ok(input)
+}
+
+fn not_a_file(file: &Path) -> Error {
+    Error::new(Code::LocalFile, format!("{} is not a regular file", file.display())).suggestion("give the path of a file")
+}
+
 /// Puts a backup in place. No server may use the store meanwhile, and every fence jumps far ahead.
 pub fn restore(options: ServeOptions, file: &Path, replace: bool) -> Result<()> {
     let configuration = Configuration::settle(options)?;
-    let input = File::open(file).map_err(|error| file_error(file, &error))?;
+    let input = open_backup(file)?;
     let directory = DataDirectory::open(&configuration.data_dir)?;
     runtime()?.block_on(async {
         let store = open_store(&configuration).await?;
@@ -101,6 +128,39 @@ fn explain(error: BackupError, file: &Path) -> Error {
         }
         BackupError::Malformed { .. } | BackupError::Damaged => {
             Error::new(Code::BadRequest, message).suggestion("nothing was changed; use another backup")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unfinished_has_a_name_of_its_own() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let file = directory.path().join("stead.backup");
+        let neighbour = directory.path().join("stead.unfinished");
+        fs::write(&neighbour, "somebody's").unwrap();
+        let (_, first) = begin(&file, &world::context()).unwrap();
+        let (_, second) = begin(&file, &world::context()).unwrap();
+        assert_ne!(first, second);
+        assert_eq!(first.parent(), file.parent());
+        assert_eq!(fs::read_to_string(neighbour).unwrap(), "somebody's");
+        for path in [Path::new("/dev/null"), directory.path(), Path::new("/")] {
+            assert_eq!(begin(path, &world::context()).unwrap_err().code(), Code::LocalFile);
+        }
+    }
+
+    #[test]
+    fn only_a_regular_file_is_restored() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let (file, pipe) = (directory.path().join("file"), directory.path().join("pipe"));
+        fs::write(&file, "").unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        open_backup(&file).unwrap();
+        for path in [pipe.as_path(), directory.path(), Path::new("/dev/zero"), &directory.path().join("missing")] {
+            assert_eq!(open_backup(path).unwrap_err().code(), Code::LocalFile);
         }
     }
 }

@@ -71,7 +71,7 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
     let stop = CancellationToken::new();
     // Before anybody is told the address: who ends the server at once is heard.
     let ending = Signals::listen()?;
-    let unix = sockets::bind_unix(&configuration.socket)?;
+    let (unix, socket_file) = sockets::bind_unix(&configuration.socket)?;
     directory.write("address", &url)?;
     announce(&url, &configuration);
     let listeners = vec![unix, Listener::Tcp(tcp, tls)];
@@ -83,7 +83,7 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
         stop.cancel();
     });
     app.stop().await;
-    let _ = std::fs::remove_file(&configuration.socket);
+    socket_file.remove();
     directory.remove("address");
     tracing::info!("ended");
     Ok(())

@@ -170,9 +170,8 @@ impl DirectoryFile {
         let project = table.get("project").and_then(toml::Value::as_str);
         let project = project.map(|handle| Setting::new(handle.to_owned(), Source::Directory(path.clone())));
         let unused = table.keys().filter(|name| *name != "project");
-        warnings.extend(
-            unused.map(|name| format!("{}: `{name}` is not used: a directory's file may only choose the project", path.display())),
-        );
+        warnings
+            .extend(unused.map(|name| format!("{}: `{name}` is not used: a directory's file may only choose the project", path.display())));
         Ok(Self { project, warnings })
     }
 }

@@ -31,12 +31,12 @@ pub fn objection(directory: &Path, below: &Path) -> Option<String> {
         path.push(part);
         // A link is judged by who made it, and what it leads to by whose that is.
         let link = Entry::from(path.symlink_metadata().ok()?);
-        let entry = Entry::from(path.metadata().ok()?);
-        let reason = judge(user, parent, link).or_else(|| foreign(user, entry));
+        let target = path.metadata().ok().map(Entry::from);
+        let reason = judge(user, parent, link).or_else(|| foreign(user, target?));
         if let Some(reason) = reason {
             return Some(format!("{} is not used: {} {reason}", directory.join(below).display(), path.display()));
         }
-        parent = entry;
+        parent = target?;
     }
     None
 }

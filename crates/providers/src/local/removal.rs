@@ -173,7 +173,7 @@ mod tests {
     use super::super::tree;
     use super::*;
 
-    const GO: AtomicBool = AtomicBool::new(false);
+    static GO: AtomicBool = AtomicBool::new(false);
 
     fn emptied(directory: &Path) -> bool {
         let left = empty(directory, &GO);
@@ -204,7 +204,7 @@ mod tests {
         // Left by an earlier attempt, under the names that this one begins with.
         fs::create_dir_all(path.join("deep-0/full")).unwrap();
         fs::write(path.join("deep-1"), "a file").unwrap();
-        deep(&path, 20_000);
+        deep(&path, 4_000);
         let work = move || {
             let size = tree::size(&path);
             (size > 200 * 512, emptied(&path))
@@ -272,10 +272,10 @@ mod tests {
             levels.push(std::mem::replace(&mut bottom, below));
         }
         for level in levels.iter().rev() {
-            fs::set_permissions(level.join(OsStr::new("d")), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(level.join(OsStr::new("d")), fs::Permissions::from_mode(0o000)).unwrap();
         }
         for path in locked.iter().rev().chain([&sandbox]) {
-            fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
         }
         assert!(tree::discard(&sandbox, &trash.join("sandbox")).unwrap());
         assert!(emptied(&trash));

@@ -1,0 +1,59 @@
+//! Runs one command in a new place and exits as it did: the library from a shell, for tests and for trying things out.
+//!
+//! `stead-sandbox [--bind SOURCE:TARGET[:rw]]... [--host-network] [--directory DIR] -- COMMAND...`
+
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use stead_sandbox::{Access, Bind, Command, Error, Network, Place, Plan};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => ExitCode::from(code),
+        Err(message) => {
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("stead-sandbox: {message}\n").as_bytes());
+            ExitCode::from(125)
+        }
+    }
+}
+
+fn run() -> Result<u8, String> {
+    let mut plan = Plan { hostname: "place".to_owned(), binds: Vec::new(), network: Network::None, directory: PathBuf::from("/") };
+    let mut arguments = std::env::args_os().skip(1);
+    let mut argv: Vec<OsString> = Vec::new();
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or_else(|| "a value is missing".to_owned());
+        match argument.to_str() {
+            Some("--bind") => {
+                let text = value()?.into_string().map_err(|_| "not UTF-8")?;
+                let mut parts = text.split(':');
+                let (source, target) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+                let access = if parts.next() == Some("rw") { Access::ReadWrite } else { Access::ReadOnly };
+                plan.binds.push(Bind { source: source.into(), target: target.into(), access });
+            }
+            Some("--host-network") => plan.network = Network::Host,
+            Some("--directory") => plan.directory = value()?.into(),
+            Some("--") => argv.extend(arguments.by_ref()),
+            _ => return Err(format!("unknown argument {}", argument.display())),
+        }
+    }
+    let env = [("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"), ("HOME", "/home/stead"), ("LANG", "C.UTF-8")];
+    let env = env.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+    // SAFETY: this program has one thread.
+    let mut place = unsafe { Place::start(&plan) }.map_err(|error| error.to_string())?;
+    let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    let command = Command { argv, env, directory: None };
+    match place.start_process(&command, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()]) {
+        Err(Error::Start { program, cause }) => {
+            let code = if cause.raw_os_error() == Some(libc::ENOENT) { 127 } else { 126 };
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("stead-sandbox: {program}: {cause}\n").as_bytes());
+            return Ok(code);
+        }
+        outcome => outcome.map_err(|error| error.to_string())?,
+    };
+    let exit = place.next_exit().map_err(|error| error.to_string())?;
+    place.end();
+    Ok(exit.code.or(exit.signal.map(|signal| 128 + signal)).and_then(|code| u8::try_from(code).ok()).unwrap_or(255))
+}

@@ -1,0 +1,46 @@
+//! What a place must be, and what to run in it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    ReadOnly,
+    ReadWrite,
+}
+
+/// A directory or file of the host that is seen inside.
+#[derive(Clone, Debug)]
+pub struct Bind {
+    pub source: PathBuf,
+    /// Absolute, inside.
+    pub target: PathBuf,
+    pub access: Access,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// A namespace of its own with nothing but loopback.
+    None,
+    /// The host's own network.
+    Host,
+}
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub hostname: String,
+    /// Beside the system's own directories, which are read-only.
+    pub binds: Vec<Bind>,
+    pub network: Network,
+    /// Where a process starts when its command does not say.
+    pub directory: PathBuf,
+}
+
+/// One process to be started.
+#[derive(Clone, Debug)]
+pub struct Command {
+    pub argv: Vec<OsString>,
+    /// The whole environment; nothing of the caller's is added.
+    pub env: Vec<(OsString, OsString)>,
+    pub directory: Option<PathBuf>,
+}

@@ -74,7 +74,9 @@ fn answer(socket: BorrowedFd<'_>, mut message: Reader, running: &mut HashMap<i32
                     running.insert(pid, id);
                     Writer::new(STARTED).number(id).number(pid as u64).send(socket, &[])
                 }
-                Err(error) => Writer::new(NOT_STARTED).number(id).number(error.raw_os_error().unwrap_or(libc::EIO) as u64).send(socket, &[]),
+                Err(error) => {
+                    Writer::new(NOT_STARTED).number(id).number(error.raw_os_error().unwrap_or(libc::EIO) as u64).send(socket, &[])
+                }
             }
         }
         SIGNAL => {

@@ -71,14 +71,7 @@ pub fn set_mount_attributes(tree: BorrowedFd<'_>, set: u64, user_namespace: Opti
     let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
     // SAFETY: an empty C string, and a structure of the size that is given, both alive through the call.
     let outcome = unsafe {
-        libc::syscall(
-            libc::SYS_mount_setattr,
-            tree.as_raw_fd(),
-            c"".as_ptr(),
-            flags,
-            &raw const attributes,
-            size_of::<MountAttributes>(),
-        )
+        libc::syscall(libc::SYS_mount_setattr, tree.as_raw_fd(), c"".as_ptr(), flags, &raw const attributes, size_of::<MountAttributes>())
     };
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -15,9 +15,11 @@ mod place;
 mod plan;
 mod root;
 mod seccomp;
+mod skeleton;
 mod spawn;
 mod wire;
 
 pub use error::{Error, Result};
 pub use place::{Exit, Place, Usage};
 pub use plan::{Access, Bind, Command, Network, Plan};
+pub use skeleton::Skeleton;

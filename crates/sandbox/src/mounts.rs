@@ -5,8 +5,8 @@ use std::path::Path;
 
 use rustix::fs::CWD;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen,
-    move_mount, open_tree,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string,
+    fsmount, fsopen, move_mount, open_tree,
 };
 
 use crate::error::{Result, Step};
@@ -70,7 +70,8 @@ impl Tree {
 
     /// Shows the owner of the tree as the place's own user.
     pub fn translate(&self, namespace: BorrowedFd<'_>) -> Result<()> {
-        kernel::set_mount_attributes(self.0.as_fd(), 0, Some(namespace)).step("translate the owner of a tree (the filesystem may not be able to)")
+        kernel::set_mount_attributes(self.0.as_fd(), 0, Some(namespace))
+            .step("translate the owner of a tree (the filesystem may not be able to)")
     }
 
     /// Puts it at a path below an open directory.

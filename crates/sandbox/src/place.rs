@@ -13,7 +13,7 @@ use crate::identity::{INSIDE, Identity};
 use crate::init::{self, ENDED, FAILED, NOT_STARTED, READY, SIGNAL, START, STARTED};
 use crate::kernel::{self, Forked};
 use crate::plan::{Command, Network, Plan};
-use crate::root::{self, Sources};
+use crate::root::{self, Bound, Sources};
 use crate::wire::{Reader, Writer};
 use crate::{capabilities, seccomp};
 
@@ -56,7 +56,8 @@ impl Place {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).step("make a pair of sockets")?;
         let identity = Identity::of_caller();
-        let binds = Sources::bound(plan, identity)?;
+        // Only root can translate owners, and only out here; an ordinary user may clone nothing before it has namespaces of its own.
+        let binds = if Identity::by_root() { Some(Sources::bound(plan, Some(identity))?) } else { None };
         // SAFETY: the caller has one thread only, as this function asks.
         match unsafe { kernel::fork_into(namespaces(plan)) }.step("make the namespaces")? {
             Forked::Child => {
@@ -73,7 +74,14 @@ impl Place {
             }
             Forked::Parent { pid, pidfd } => {
                 drop((binds, theirs));
-                let place = Self { pid, pidfd, socket: ours, next: 0, ended: Vec::new(), directory: plan.directory.as_os_str().as_bytes().to_vec() };
+                let place = Self {
+                    pid,
+                    pidfd,
+                    socket: ours,
+                    next: 0,
+                    ended: Vec::new(),
+                    directory: plan.directory.as_os_str().as_bytes().to_vec(),
+                };
                 identity.write_maps(pid)?;
                 // The maps are there: it may go on.
                 Writer::new(READY).send(place.socket.as_fd(), &[]).step("tell init to go on")?;
@@ -96,7 +104,8 @@ impl Place {
     pub fn start_process(&mut self, command: &Command, descriptors: [BorrowedFd<'_>; 3]) -> Result<u64> {
         let id = self.next;
         self.next += 1;
-        let environment: Vec<Vec<u8>> = command.env.iter().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
+        let environment: Vec<Vec<u8>> =
+            command.env.iter().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
         let directory = command.directory.as_ref().map_or(self.directory.as_slice(), |directory| directory.as_os_str().as_bytes());
         Writer::new(START)
             .number(id)
@@ -167,11 +176,17 @@ fn namespaces(plan: &Plan) -> u64 {
         Network::None => libc::CLONE_NEWNET,
         Network::Host => 0,
     };
-    (libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_NEWCGROUP | network) as u64
+    (libc::CLONE_NEWUSER
+        | libc::CLONE_NEWNS
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWCGROUP
+        | network) as u64
 }
 
 /// The first process inside, from its birth to its end.
-fn inside(plan: &Plan, binds: Vec<(std::path::PathBuf, bool, crate::mounts::Tree)>, socket: &OwnedFd) -> Result<()> {
+fn inside(plan: &Plan, binds: Option<Vec<Bound>>, socket: &OwnedFd) -> Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).step("end with the keeper")?;
     Reader::receive(socket.as_fd()).step("wait for the maps")?.ok_or(Error::Ended)?;
     rustix::process::setsid().map(drop).step("leave the keeper's session")?;
@@ -183,7 +198,11 @@ fn inside(plan: &Plan, binds: Vec<(std::path::PathBuf, bool, crate::mounts::Tree
         kernel::bring_loopback_up().step("bring loopback up")?;
     }
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    root::enter(plan, Sources::collect(binds)?)?;
+    let binds = match binds {
+        Some(binds) => binds,
+        None => Sources::bound(plan, None)?,
+    };
+    root::enter(Sources::collect(plan, binds)?)?;
     capabilities::drop_all().step("drop capabilities")?;
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable).step("hide from others inside")?;
     close_all_but(socket)?;

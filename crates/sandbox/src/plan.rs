@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::skeleton::Skeleton;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     ReadOnly,
@@ -28,6 +30,7 @@ pub enum Network {
 
 #[derive(Clone, Debug)]
 pub struct Plan {
+    pub skeleton: Skeleton,
     pub hostname: String,
     /// Beside the system's own directories, which are read-only.
     pub binds: Vec<Bind>,

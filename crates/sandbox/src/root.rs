@@ -8,34 +8,51 @@ use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_c
 use rustix::process::{fchdir, pivot_root};
 
 use crate::error::{Result, Step};
-use crate::identity::{self, INSIDE, Identity};
+use crate::identity::{self, Identity};
 use crate::mounts::Tree;
 use crate::plan::{Access, Plan};
+use crate::skeleton::USER;
 
 /// Directories of the system that are shown whole, where they are directories; links are copied as links.
 const SYSTEM: &[&str] = &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "opt"];
 
-/// What of /etc is shown. Everything else there may hold somebody's secret.
-const ETC: &[&str] = &[
-    "alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "debian_version", "fonts", "gai.conf", "host.conf", "inputrc", "java-11-openjdk",
-    "java-17-openjdk", "java-21-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "lsb-release", "mime.types",
-    "nsswitch.conf", "os-release", "perl", "pki", "profile", "profile.d", "protocols", "python3", "python3.11", "python3.12", "python3.13", "resolv.conf",
-    "services", "shells", "skel", "ssl", "terminfo", "timezone", "vim",
-];
-
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 
 /// Files of /proc that tell about the kernel or the machine, and what hides them.
-const MASKED: &[&str] = &["kallsyms", "kcore", "keys", "key-users", "timer_list", "interrupts", "cmdline", "sysrq-trigger", "config.gz", "kmsg", "latency_stats", "sched_debug", "iomem", "ioports", "modules", "vmallocinfo", "slabinfo", "kpagecount", "kpageflags", "kpagecgroup"];
+const MASKED: &[&str] = &[
+    "kallsyms",
+    "kcore",
+    "keys",
+    "key-users",
+    "timer_list",
+    "interrupts",
+    "cmdline",
+    "sysrq-trigger",
+    "config.gz",
+    "kmsg",
+    "latency_stats",
+    "sched_debug",
+    "iomem",
+    "ioports",
+    "modules",
+    "vmallocinfo",
+    "slabinfo",
+    "kpagecount",
+    "kpageflags",
+    "kpagecgroup",
+];
 const MASKED_DIRECTORIES: &[&str] = &["acpi", "asound", "bus", "driver", "fs", "irq", "scsi", "tty", "sysvipc"];
 
 /// What is cloned before the root is gone: the sources of every mount.
 pub struct Sources {
     system: Vec<(&'static str, Source)>,
-    etc: Vec<(&'static str, Tree)>,
+    etc: Tree,
     devices: Vec<(&'static str, Tree)>,
-    binds: Vec<(PathBuf, bool, Tree)>,
+    binds: Vec<Bound>,
 }
+
+/// A tree of the plan, ready to be put in place: where, whether it is a directory, and the tree.
+pub type Bound = (PathBuf, bool, Tree);
 
 enum Source {
     Tree(Tree),
@@ -43,14 +60,15 @@ enum Source {
 }
 
 impl Sources {
-    /// Clones the binds of a plan. Done outside, where the owner of a tree can be translated and the caller's rights still count.
-    pub fn bound(plan: &Plan, identity: Identity) -> Result<Vec<(PathBuf, bool, Tree)>> {
+    /// Clones the binds of a plan; with an identity, the owner of each is seen as the place's own user.
+    pub fn bound(plan: &Plan, identity: Option<Identity>) -> Result<Vec<Bound>> {
         plan.binds
             .iter()
             .map(|bind| {
                 let tree = Tree::clone_of(&bind.source)?;
-                let metadata = rustix::fs::statat(tree.as_fd(), "", AtFlags::EMPTY_PATH).step(format!("look at {}", bind.source.display()))?;
-                if Identity::by_root() {
+                let metadata =
+                    rustix::fs::statat(tree.as_fd(), "", AtFlags::EMPTY_PATH).step(format!("look at {}", bind.source.display()))?;
+                if let Some(identity) = identity {
                     let namespace = identity::translation(metadata.st_uid, metadata.st_gid, identity)?;
                     tree.translate(namespace.as_fd())?;
                 }
@@ -62,8 +80,10 @@ impl Sources {
     }
 
     /// Clones what every place shows of the system.
-    pub fn collect(binds: Vec<(PathBuf, bool, Tree)>) -> Result<Self> {
-        let mut sources = Self { system: Vec::new(), etc: Vec::new(), devices: Vec::new(), binds };
+    pub fn collect(plan: &Plan, binds: Vec<Bound>) -> Result<Self> {
+        let etc = Tree::clone_of(plan.skeleton.etc())?;
+        etc.harden_data()?;
+        let mut sources = Self { system: Vec::new(), etc, devices: Vec::new(), binds };
         for name in SYSTEM {
             let path = Path::new("/").join(name);
             match std::fs::symlink_metadata(&path) {
@@ -79,15 +99,6 @@ impl Sources {
                 _ => {}
             }
         }
-        for name in ETC {
-            let path = Path::new("/etc").join(name);
-            // Followed if it is a link: what counts is what a program finds under the name.
-            if path.exists() {
-                let tree = Tree::clone_of(&path)?;
-                tree.harden_data()?;
-                sources.etc.push((name, tree));
-            }
-        }
         for name in DEVICES {
             let tree = Tree::clone_of(&Path::new("/dev").join(name))?;
             tree.harden_device()?;
@@ -98,7 +109,7 @@ impl Sources {
 }
 
 /// Builds the root and goes into it. Runs in the new namespaces, with their capabilities still held.
-pub fn enter(plan: &Plan, sources: Sources) -> Result<()> {
+pub fn enter(sources: Sources) -> Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).step("make mounts private")?;
     let Sources { system, etc, devices, binds } = sources;
     let root = Tree::temporary("0755", "16m")?;
@@ -117,12 +128,7 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<()> {
     for name in ["etc", "dev", "proc", "tmp", "run", "var", "var/tmp", "var/log", "home", "root", "mnt", "srv"] {
         make_directory(base.as_fd(), name)?;
     }
-    for (name, tree) in etc {
-        let target = format!("etc/{name}");
-        make_target(base.as_fd(), &target, is_directory(&tree)?)?;
-        tree.attach(base.as_fd(), &target)?;
-    }
-    write_identity_files(base.as_fd(), plan)?;
+    etc.attach(base.as_fd(), "etc")?;
     attach_devices(base.as_fd(), devices)?;
     attach_processes(base.as_fd())?;
     for (path, mode, size) in [("tmp", "1777", "50%"), ("var/tmp", "1777", "50%"), ("run", "0755", "64m"), ("home", "0755", "50%")] {
@@ -141,12 +147,17 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<()> {
     make_root_read_only()
 }
 
-pub const USER: &str = "stead";
-
 /// The tmpfs of the root itself holds only mount points; nobody writes beside them.
 fn make_root_read_only() -> Result<()> {
-    rustix::mount::mount_remount("/", rustix::mount::MountFlags::RDONLY | rustix::mount::MountFlags::BIND | rustix::mount::MountFlags::NOSUID | rustix::mount::MountFlags::NODEV, c"")
-        .step("make the root read-only")
+    rustix::mount::mount_remount(
+        "/",
+        rustix::mount::MountFlags::RDONLY
+            | rustix::mount::MountFlags::BIND
+            | rustix::mount::MountFlags::NOSUID
+            | rustix::mount::MountFlags::NODEV,
+        c"",
+    )
+    .step("make the root read-only")
 }
 
 fn open_directory(base: BorrowedFd<'_>, path: &str) -> Result<OwnedFd> {
@@ -190,31 +201,15 @@ fn make_target(base: BorrowedFd<'_>, path: &str, directory: bool) -> Result<()> 
         make_directory(base, &at)?;
     }
     if !directory {
-        openat(base, path, OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::from_raw_mode(0o644)).step(format!("make /{path}"))?;
+        openat(base, path, OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::from_raw_mode(0o644))
+            .step(format!("make /{path}"))?;
     }
     Ok(())
 }
 
-fn is_directory(tree: &Tree) -> Result<bool> {
-    let metadata = rustix::fs::statat(tree.as_fd(), "", AtFlags::EMPTY_PATH).step("look at a tree")?;
-    Ok(rustix::fs::FileType::from_raw_mode(metadata.st_mode).is_dir())
-}
-
-fn write_file(base: BorrowedFd<'_>, path: &str, text: &str) -> Result<()> {
-    let file = openat(base, path, OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC, Mode::from_raw_mode(0o644)).step(format!("write /{path}"))?;
-    rustix::io::write(&file, text.as_bytes()).map(drop).step(format!("write /{path}"))
-}
-
-/// Who there is inside: one user, and nobody of the host's.
-fn write_identity_files(base: BorrowedFd<'_>, plan: &Plan) -> Result<()> {
-    write_file(base, "etc/passwd", &format!("root:x:0:0:root:/root:/usr/sbin/nologin\n{USER}:x:{INSIDE}:{INSIDE}::/home/{USER}:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"))?;
-    write_file(base, "etc/group", &format!("root:x:0:\n{USER}:x:{INSIDE}:\nnogroup:x:65534:\n"))?;
-    write_file(base, "etc/hostname", &format!("{}\n", plan.hostname))?;
-    write_file(base, "etc/hosts", &format!("127.0.0.1 localhost {}\n::1 localhost\n", plan.hostname))
-}
-
 fn attach_devices(base: BorrowedFd<'_>, devices: Vec<(&'static str, Tree)>) -> Result<()> {
-    Tree::new("tmpfs", &[("mode", "0755"), ("size", "64k")], MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC)?.attach(base, "dev")?;
+    Tree::new("tmpfs", &[("mode", "0755"), ("size", "64k")], MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC)?
+        .attach(base, "dev")?;
     for (name, tree) in devices {
         let target = format!("dev/{name}");
         make_target(base, &target, false)?;
@@ -223,9 +218,20 @@ fn attach_devices(base: BorrowedFd<'_>, devices: Vec<(&'static str, Tree)>) -> R
     for name in ["dev/pts", "dev/shm"] {
         make_directory(base, name)?;
     }
-    Tree::new("devpts", &[("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620")], MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC)?.attach(base, "dev/pts")?;
+    Tree::new(
+        "devpts",
+        &[("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620")],
+        MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC,
+    )?
+    .attach(base, "dev/pts")?;
     Tree::temporary("1777", "50%")?.attach(base, "dev/shm")?;
-    for (name, target) in [("ptmx", "pts/ptmx"), ("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"), ("stdout", "/proc/self/fd/1"), ("stderr", "/proc/self/fd/2")] {
+    for (name, target) in [
+        ("ptmx", "pts/ptmx"),
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+    ] {
         symlinkat(target, base, format!("dev/{name}")).step(format!("link /dev/{name}"))?;
     }
     Ok(())
@@ -245,10 +251,17 @@ fn attach_processes(base: BorrowedFd<'_>) -> Result<()> {
             null.attach(base, &format!("proc/{name}"))?;
         }
     }
+    // One empty directory hides them all.
+    let mut empty: Option<PathBuf> = None;
     for name in MASKED_DIRECTORIES {
-        if Path::new(&format!("/tmp/proc/{name}")).is_dir() {
-            let empty = Tree::new("tmpfs", &[("mode", "0555"), ("size", "4k")], plain | MountAttrFlags::MOUNT_ATTR_RDONLY)?;
-            empty.attach(base, &format!("proc/{name}"))?;
+        let path = PathBuf::from(format!("/tmp/proc/{name}"));
+        if path.is_dir() {
+            let tree = match &empty {
+                Some(first) => Tree::clone_of(first)?,
+                None => Tree::new("tmpfs", &[("mode", "0555"), ("size", "4k")], plain | MountAttrFlags::MOUNT_ATTR_RDONLY)?,
+            };
+            tree.attach(base, &format!("proc/{name}"))?;
+            empty.get_or_insert(path);
         }
     }
     Ok(())

@@ -23,23 +23,84 @@ const NO_FAMILY: u32 = libc::SECCOMP_RET_ERRNO | libc::EAFNOSUPPORT as u32;
 /// What nothing inside may do: other namespaces and mounts, the kernel's own keys, programs and memory, other processes' memory, the clock,
 /// modules, swap, accounting, and interfaces with a history of holes.
 const REFUSED: &[libc::c_long] = &[
-    libc::SYS_unshare, libc::SYS_setns, libc::SYS_mount, libc::SYS_umount2, libc::SYS_pivot_root, libc::SYS_chroot, libc::SYS_open_tree,
-    libc::SYS_move_mount, libc::SYS_fsopen, libc::SYS_fsconfig, libc::SYS_fsmount, libc::SYS_fspick, libc::SYS_mount_setattr, libc::SYS_bpf,
-    libc::SYS_perf_event_open, libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register, libc::SYS_userfaultfd, libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev,
-    libc::SYS_process_madvise, libc::SYS_pidfd_getfd, libc::SYS_kcmp, libc::SYS_kexec_load, libc::SYS_kexec_file_load, libc::SYS_init_module,
-    libc::SYS_finit_module, libc::SYS_delete_module, libc::SYS_reboot, libc::SYS_swapon, libc::SYS_swapoff, libc::SYS_acct, libc::SYS_quotactl,
-    libc::SYS_quotactl_fd, libc::SYS_settimeofday, libc::SYS_clock_settime, libc::SYS_clock_adjtime, libc::SYS_adjtimex, libc::SYS_sethostname,
-    libc::SYS_setdomainname, libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt, libc::SYS_vhangup, libc::SYS_syslog, libc::SYS_fanotify_init,
-    libc::SYS_open_by_handle_at, libc::SYS_name_to_handle_at, libc::SYS_lookup_dcookie, libc::SYS_nfsservctl, libc::SYS_uselib, libc::SYS_ustat,
-    libc::SYS_sysfs, libc::SYS_personality, libc::SYS_move_pages, libc::SYS_migrate_pages, libc::SYS_mbind, libc::SYS_set_mempolicy,
-    libc::SYS_set_mempolicy_home_node, libc::SYS_vmsplice,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_userfaultfd,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+    libc::SYS_vhangup,
+    libc::SYS_syslog,
+    libc::SYS_fanotify_init,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_nfsservctl,
+    libc::SYS_uselib,
+    libc::SYS_ustat,
+    libc::SYS_sysfs,
+    libc::SYS_personality,
+    libc::SYS_move_pages,
+    libc::SYS_migrate_pages,
+    libc::SYS_mbind,
+    libc::SYS_set_mempolicy,
+    libc::SYS_set_mempolicy_home_node,
+    libc::SYS_vmsplice,
 ];
 
 /// clone3 hides its flags from the filter; who is told that it does not exist falls back to clone.
 const HIDDEN: &[libc::c_long] = &[libc::SYS_clone3];
 
-const NAMESPACES: u32 = (libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_NEWCGROUP) as u32 | 0x80;
+const NAMESPACES: u32 = (libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP) as u32
+    | 0x80;
 
 /// What a number leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,7 +167,13 @@ fn block(verdict: Verdict) -> Vec<libc::sock_filter> {
             give(ALLOW),
         ],
         // One's own limits only: those of init are not for others to set.
-        Verdict::Prlimit => vec![instruction(LOAD, 0, 0, argument(0)), instruction(AND, 0, 0, u32::MAX), instruction(JUMP_EQUAL, 1, 0, 0), give(REFUSE), give(ALLOW)],
+        Verdict::Prlimit => vec![
+            instruction(LOAD, 0, 0, argument(0)),
+            instruction(AND, 0, 0, u32::MAX),
+            instruction(JUMP_EQUAL, 1, 0, 0),
+            give(REFUSE),
+            give(ALLOW),
+        ],
     }
 }
 

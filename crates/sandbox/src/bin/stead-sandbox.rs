@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use stead_sandbox::{Access, Bind, Command, Error, Network, Place, Plan};
+use stead_sandbox::{Access, Bind, Command, Error, Network, Place, Plan, Skeleton};
 
 fn main() -> ExitCode {
     match run() {
@@ -20,7 +20,16 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<u8, String> {
-    let mut plan = Plan { hostname: "place".to_owned(), binds: Vec::new(), network: Network::None, directory: PathBuf::from("/") };
+    let skeleton = std::env::temp_dir().join(format!("stead-skeleton-{}-{}", rustix::process::geteuid().as_raw(), std::process::id()));
+    let outcome = run_with(&skeleton);
+    let _ = std::fs::remove_dir_all(&skeleton);
+    outcome
+}
+
+fn run_with(skeleton: &std::path::Path) -> Result<u8, String> {
+    let skeleton = Skeleton::build(skeleton).map_err(|error| error.to_string())?;
+    let mut plan =
+        Plan { skeleton, hostname: "place".to_owned(), binds: Vec::new(), network: Network::None, directory: PathBuf::from("/") };
     let mut arguments = std::env::args_os().skip(1);
     let mut argv: Vec<OsString> = Vec::new();
     while let Some(argument) = arguments.next() {

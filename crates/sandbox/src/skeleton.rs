@@ -83,6 +83,12 @@ impl Skeleton {
         Ok(Self { etc })
     }
 
+    /// One that was built before.
+    pub fn open(directory: &Path) -> Option<Self> {
+        let etc = directory.join("etc");
+        etc.is_dir().then_some(Self { etc })
+    }
+
     pub(crate) fn etc(&self) -> &Path {
         &self.etc
     }

@@ -39,6 +39,8 @@ impl Bench {
         std::fs::write(directory.path().join("secret"), "of the host").unwrap();
         if caller == Caller::Ordinary && rustix::process::geteuid().is_root() {
             chown(&workspace, Some(ORDINARY), Some(ORDINARY)).unwrap();
+            // The skeleton is made there at the first run.
+            chown(directory.path(), Some(ORDINARY), Some(ORDINARY)).unwrap();
         }
         Self { directory, program, caller }
     }
@@ -55,6 +57,7 @@ impl Bench {
         } else {
             Command::new(&self.program)
         };
+        command.arg(self.directory.path().join("skeleton"));
         let bind = format!("{}:/workspace:rw", self.workspace().display());
         command.args(["--bind", &bind, "--directory", "/workspace"]).args(options).arg("--").args(argv);
         // A variable and a descriptor of the caller's must not be seen inside.

@@ -1,6 +1,6 @@
 //! Runs one command in a new place and exits as it did: the library from a shell, for tests and for trying things out.
 //!
-//! `stead-sandbox [--bind SOURCE:TARGET[:rw]]... [--host-network] [--directory DIR] -- COMMAND...`
+//! `stead-sandbox SKELETON [--bind SOURCE:TARGET[:rw]]... [--host-network] [--directory DIR] -- COMMAND...`
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -20,17 +20,14 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<u8, String> {
-    let skeleton = std::env::temp_dir().join(format!("stead-skeleton-{}-{}", rustix::process::geteuid().as_raw(), std::process::id()));
-    let outcome = run_with(&skeleton);
-    let _ = std::fs::remove_dir_all(&skeleton);
-    outcome
-}
-
-fn run_with(skeleton: &std::path::Path) -> Result<u8, String> {
-    let skeleton = Skeleton::build(skeleton).map_err(|error| error.to_string())?;
+    let mut arguments = std::env::args_os().skip(1);
+    let skeleton = PathBuf::from(arguments.next().ok_or("the first argument is the directory of the skeleton")?);
+    let skeleton = match Skeleton::open(&skeleton) {
+        Some(skeleton) => skeleton,
+        None => Skeleton::build(&skeleton).map_err(|error| error.to_string())?,
+    };
     let mut plan =
         Plan { skeleton, hostname: "place".to_owned(), binds: Vec::new(), network: Network::None, directory: PathBuf::from("/") };
-    let mut arguments = std::env::args_os().skip(1);
     let mut argv: Vec<OsString> = Vec::new();
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| "a value is missing".to_owned());

@@ -25,7 +25,7 @@ run: ## Build, start the local server, and say where it is
 	$(CARGO) build --profile fast -p stead
 	@$(TARGET_DIRECTORY)/fast/stead up
 	@echo
-	@echo "Try next:  $(TARGET_DIRECTORY)/fast/stead env create web"
+	@echo "Try next:  export PATH=\"$(abspath $(TARGET_DIRECTORY))/fast:\$$PATH\" && stead env list"
 	@echo "Stop it:   $(TARGET_DIRECTORY)/fast/stead down"
 
 deps: ## Install what the tests need (Debian packages), or say what is missing

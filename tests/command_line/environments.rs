@@ -272,7 +272,7 @@ fn a_creation_that_cannot_be_is_refused_with_a_next_step() {
     exit code: 3
     --- stderr ---
     error: `spec.sandbox.network_access`: provider `local` does not enforce `disabled` (posture_not_enforced)
-    hint: choose a value that `GET …/providers` lists as enforced, another provider, or say `allow_unenforced: true`
+    hint: choose a value that `stead http GET providers` lists as enforced, another provider, or accept that it is not enforced with `allow_unenforced: true` (`--allow-unenforced`)
     ");
     assert_snapshot!(desk.run(&["env", "create", "far", "--provider", "daytona"]), @"
     exit code: 3

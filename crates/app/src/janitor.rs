@@ -6,7 +6,7 @@ use std::time::Duration;
 use stead_domain::host::Host;
 use stead_domain::ids::SandboxId;
 use stead_domain::provider::ProviderName;
-use stead_domain::sandbox::{Sandbox, SandboxStatus};
+use stead_domain::sandbox::SandboxStatus;
 use stead_domain::{Error, Result, Timestamp};
 use stead_store::{environments, hosts, idempotency, sandboxes, settings};
 
@@ -78,7 +78,7 @@ impl App {
         let rows = self.rows_of(provider).await?;
         let listed = provider.list().await?;
         let restored_at = self.restored_at().await?;
-        let known: HashMap<SandboxId, &Sandbox> = rows.iter().map(|sandbox| (sandbox.id, sandbox)).collect();
+        let known: HashMap<SandboxId, SandboxStatus> = rows.iter().copied().collect();
 
         let mut strangers = HashSet::new();
         for entry in &listed {
@@ -99,18 +99,19 @@ impl App {
         }
         let present: HashSet<SandboxId> = listed.iter().map(|entry| entry.sandbox).collect();
         let mut missing = HashSet::new();
-        for sandbox in
-            rows.iter().filter(|sandbox| matches!(sandbox.status, SandboxStatus::Ready | SandboxStatus::Stopped | SandboxStatus::Orphaned))
-        {
-            let there = present.contains(&sandbox.id);
-            if there == (sandbox.status != SandboxStatus::Orphaned) {
+        for (id, status) in rows {
+            if !matches!(status, SandboxStatus::Ready | SandboxStatus::Stopped | SandboxStatus::Orphaned) {
                 continue;
             }
-            if there || sightings.missing.contains(&sandbox.id) {
-                let (context, id) = (self.context.clone(), sandbox.id);
+            let there = present.contains(&id);
+            if there == (status != SandboxStatus::Orphaned) {
+                continue;
+            }
+            if there || sightings.missing.contains(&id) {
+                let context = self.context.clone();
                 self.store.write(move |unit| Box::pin(async move { mark_presence(unit, &context, id, there, None).await })).await?;
             } else {
-                missing.insert(sandbox.id);
+                missing.insert(id);
             }
         }
         *sightings = Sightings { strangers, missing };
@@ -129,7 +130,7 @@ impl App {
         let Some(restored_at) = self.restored_at().await? else { return Ok(0) };
         let mut count = 0;
         for provider in self.providers.all() {
-            let known: HashSet<SandboxId> = self.rows_of(&**provider).await?.iter().map(|sandbox| sandbox.id).collect();
+            let known: HashSet<SandboxId> = self.rows_of(&**provider).await?.into_iter().map(|(id, _)| id).collect();
             for entry in provider.list().await? {
                 if !known.contains(&entry.sandbox) && entry.sandbox.made_at() <= restored_at {
                     count += 1;
@@ -143,11 +144,12 @@ impl App {
     }
 
     /// Every live row that this provider, on this host, answers for.
-    async fn rows_of(&self, provider: &dyn Provider) -> Result<Vec<Sandbox>> {
+    async fn rows_of(&self, provider: &dyn Provider) -> Result<Vec<(SandboxId, SandboxStatus)>> {
         let (name, host) = (provider.name(), provider.host());
-        let mut rows: Vec<Sandbox> = Vec::new();
+        // Only what is compared: there may be very many.
+        let mut rows: Vec<(SandboxId, SandboxStatus)> = Vec::new();
         loop {
-            let after = rows.last().map(|sandbox| sandbox.id);
+            let after = rows.last().map(|(id, _)| *id);
             let page = self
                 .store
                 .read(move |unit| Box::pin(async move { Ok::<_, Error>(sandboxes::of_host(unit, name, host, after).await?) }))
@@ -155,7 +157,7 @@ impl App {
             if page.is_empty() {
                 return Ok(rows);
             }
-            rows.extend(page);
+            rows.extend(page.into_iter().map(|sandbox| (sandbox.id, sandbox.status)));
         }
     }
 

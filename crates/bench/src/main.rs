@@ -31,6 +31,9 @@ struct Arguments {
     /// is in memory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Only the durable creates on SQLite, for so many seconds: to look at the server meanwhile with a profiler
+    #[arg(long, value_name = "SECONDS")]
+    creates: Option<u64>,
     /// Leave PostgreSQL out
     #[arg(long)]
     sqlite_only: bool,
@@ -45,6 +48,9 @@ fn main() {
     let suite = suite::Suite { binary, root, quick: arguments.quick, postgres: !arguments.sqlite_only };
     // One thread asks; the other cores are the server's.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    if let Some(seconds) = arguments.creates {
+        return runtime.block_on(suite.creates(std::time::Duration::from_secs(seconds)));
+    }
     let results = runtime.block_on(suite.run());
     let text = serde_json::to_string_pretty(&results).unwrap();
     match arguments.out {

@@ -49,6 +49,15 @@ impl Server {
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
+    /// What it has used of the processors, in its own code and in the kernel's.
+    pub fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        // In hundredths of a second, as the kernel counts for programs.
+        let ticks = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+        Duration::from_millis(ticks * 10)
+    }
+
     /// Ends it in good order, so that the next finds everything in its place.
     pub fn end(mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);

@@ -156,6 +156,25 @@ impl Suite {
         }
     }
 
+    /// One part alone, said in a line.
+    pub async fn creates(&self, time: Duration) {
+        let place = self.place(false);
+        let syncs = disk::syncs_per_second(place.directory.path(), RECORD, Duration::from_secs(2));
+        let server = self.start(&place);
+        let target = self.target(&place, &server, Vec::new()).await;
+        let before = server.processor_time();
+        let measured = target.measure(Operation::Create, 64, time).await;
+        let spent = (server.processor_time() - before).as_secs_f64() * 1e6 / measured.requests as f64 / 1.2;
+        say(&format!(
+            "{syncs:.0} syncs a second, {:.0} creates a second ({:.2}x), p50 {:.2} ms, p99 {:.2} ms, {spent:.0} µs of processor time each",
+            measured.per_second,
+            measured.per_second / syncs,
+            measured.p50_milliseconds,
+            measured.p99_milliseconds
+        ));
+        server.end();
+    }
+
     fn starts(&self, place: &Place) -> Vec<Duration> {
         let once = || {
             let server = self.start(place);

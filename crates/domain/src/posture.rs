@@ -62,7 +62,7 @@ impl Capabilities {
                 .detail("field", path)
                 .detail("value", field.declared)
                 .detail("provider", provider)
-                .suggestion("choose a value that `GET …/providers` lists as enforced, another provider, or say `allow_unenforced: true`"));
+                .suggestion("choose a value that `stead http GET providers` lists as enforced, another provider, or accept that it is not enforced with `allow_unenforced: true` (`--allow-unenforced`)"));
             }
         }
         Ok(())

@@ -17,6 +17,7 @@ pub enum EnvironmentCommand {
     #[command(visible_alias = "ls")]
     List(List),
     /// Show one environment
+    #[command(aliases = ["show", "get"])]
     View(Reference),
     /// Make an environment
     Create(Create),
@@ -67,8 +68,8 @@ pub struct List {
 Examples:
   stead env create web --repo acme/web --secret OPENAI_API_KEY
   stead env create review --template coding-default --purpose review --tag team=core
-  stead env create quiet --network disabled
-  stead env create api --network allowlist --allow-host api.github.com
+  stead env create quiet --network disabled --allow-unenforced
+  stead env create api --network allowlist --allow-host api.github.com --allow-unenforced
   stead env create big --spec big.json
 
 Without --spec, a definition file .stead/environments/NAME.json here or above is used when there is one.")]

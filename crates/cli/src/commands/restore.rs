@@ -11,7 +11,7 @@ pub fn run(invocation: &Invocation<'_>, arguments: &Restore) -> Result<()> {
     server::restore(store::options(invocation, &arguments.store)?, &path, arguments.replace)?;
     let shown = path.display().to_string();
     invocation.printer.record(&json!({ "path": shown }), &shown, |printer| {
-        printer.note(&format!("restored {shown}; workspaces made since that backup are kept without a record until `stead prune`"));
+        printer.note(&format!("restored {shown}; workspaces made since that backup are kept without a record until `stead prune`, and what was deleted since has a record again but no workspace (`stead env reconcile` tells)"));
         printer.hint("stead up");
         Ok(())
     })

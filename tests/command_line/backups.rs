@@ -28,7 +28,7 @@ fn a_backup_of_a_running_server_is_restored_elsewhere() {
     assert_snapshot!(other.run(&["restore", file.to_str().unwrap()]).replace(file.to_str().unwrap(), "[BACKUP]"), @"
     exit code: 0
     --- stderr ---
-    restored [BACKUP]; workspaces made since that backup are kept without a record until `stead prune`
+    restored [BACKUP]; workspaces made since that backup are kept without a record until `stead prune`, and what was deleted since has a record again but no workspace (`stead env reconcile` tells)
     hint: stead up
     ");
     other.done(&["up"]);
@@ -83,7 +83,7 @@ fn a_restore_waits_for_nobody_and_replaces_nothing_unasked() {
     assert_snapshot!(desk.run(&["restore", "stead.backup", "--replace"]), @"
     exit code: 0
     --- stderr ---
-    restored [WORK]/stead.backup; workspaces made since that backup are kept without a record until `stead prune`
+    restored [WORK]/stead.backup; workspaces made since that backup are kept without a record until `stead prune`, and what was deleted since has a record again but no workspace (`stead env reconcile` tells)
     hint: stead up
     ");
     desk.done(&["env", "view", "web"]);

@@ -156,6 +156,17 @@ impl App {
     pub(crate) async fn provision(&self, id: EnvironmentId, caller: Option<&Caller>) -> Result<Environment> {
         let environment = self.load(id).await?;
         let sandbox = self.load_sandbox(&environment).await?;
+        self.provision_in(id, &environment.name, sandbox, caller).await
+    }
+
+    /// The same, for who has just read or written the two rows.
+    pub(crate) async fn provision_in(
+        &self,
+        id: EnvironmentId,
+        name: &str,
+        sandbox: Sandbox,
+        caller: Option<&Caller>,
+    ) -> Result<Environment> {
         self.check_host(&sandbox)?;
         let provider = self.providers.serving(sandbox.provider)?;
         let resource = match sandbox.status {
@@ -165,9 +176,7 @@ impl App {
                     Error::new(Code::Conflict, "its sandbox has been removed").suggestion("delete the environment and create it again")
                 );
             }
-            _ => Some(
-                provider.create(&NewSandbox { id: sandbox.id, name: format!("{}-{}", environment.name, environment.id.short()) }).await?,
-            ),
+            _ => Some(provider.create(&NewSandbox { id: sandbox.id, name: format!("{name}-{}", id.short()) }).await?),
         };
         let (context, caller) = (self.context.clone(), caller.cloned());
         self.store
@@ -416,21 +425,8 @@ pub(crate) async fn mark_made(
     context: &stead_domain::Context,
     id: stead_domain::ids::SandboxId,
     resource: Resource,
-) -> Result<Sandbox> {
-    let mut sandbox = locked_sandbox(unit, id).await?;
-    if matches!(sandbox.status, SandboxStatus::Destroying | SandboxStatus::Destroyed) {
-        return Ok(sandbox);
-    }
-    let now = context.now();
-    sandbox.status = SandboxStatus::Ready;
-    sandbox.resource_id = Some(resource.id);
-    sandbox.resource_name = Some(resource.name);
-    sandbox.last_error = None;
-    sandbox.observed_at = Some(now);
-    sandbox.updated_at = now;
-    sandboxes::save(unit, &sandbox).await?;
-    sandboxes::observe(unit, id, &ProviderStatus { state: "ready".to_owned(), observed_at: now, message: None }).await?;
-    Ok(sandbox)
+) -> Result<()> {
+    Ok(sandboxes::mark_ready(unit, id, &resource.id, &resource.name, context.now()).await?)
 }
 
 pub(crate) async fn locked_sandbox(unit: &mut Unit, id: stead_domain::ids::SandboxId) -> Result<Sandbox> {

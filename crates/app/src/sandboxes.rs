@@ -120,7 +120,8 @@ impl App {
         self.store
             .write(move |unit| {
                 Box::pin(async move {
-                    let sandbox = mark_made(unit, &context, id, resource).await?;
+                    mark_made(unit, &context, id, resource).await?;
+                    let sandbox = sandboxes::find(unit, id).await?.ok_or_else(|| unknown(id))?;
                     if let Some(caller) = &caller {
                         idempotency::answer(unit, &context, caller, 201, &sandbox).await?;
                     }

@@ -131,6 +131,17 @@ pub async fn save(unit: &mut Unit, sandbox: &Sandbox) -> Result<()> {
     Ok(())
 }
 
+/// Notes what the provider made. One that was marked for removal meanwhile stays marked.
+pub async fn mark_ready(unit: &mut Unit, id: SandboxId, resource_id: &str, resource_name: &str, now: Timestamp) -> Result<()> {
+    unit.execute(
+        "UPDATE sandboxes SET status = 'ready', resource_id = $2, resource_name = $3, last_error = NULL, updated_at = $4,
+         observed_state = 'ready', observed_message = NULL, observed_at = $4 WHERE id = $1 AND status NOT IN ('destroying', 'destroyed')",
+        &[id.into(), resource_id.into(), resource_name.into(), now.into()],
+    )
+    .await?;
+    Ok(())
+}
+
 /// Notes what the provider said.
 pub async fn observe(unit: &mut Unit, id: SandboxId, status: &ProviderStatus) -> Result<()> {
     unit.execute(

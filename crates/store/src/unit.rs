@@ -1,6 +1,6 @@
 //! A unit of work: statements that commit together.
 
-use rusqlite::types::ValueRef;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use sqlx::pool::PoolConnection;
 use sqlx::{Column, PgConnection, Postgres, Row as _, Transaction, TypeInfo};
 
@@ -77,7 +77,7 @@ impl Unit {
         match &mut self.0 {
             Connection::Sqlite(connection) => {
                 let mut statement = connection.prepare_cached(&sqlite::placeholders(sql)).map_err(sqlite::error)?;
-                let changed = statement.execute(rusqlite::params_from_iter(values.iter().map(to_sqlite))).map_err(sqlite::error)?;
+                let changed = statement.execute(rusqlite::params_from_iter(values.iter().map(Lent))).map_err(sqlite::error)?;
                 Ok(changed as u64)
             }
             Connection::PostgresTransaction(transaction) => run_postgres(&mut *transaction, sql, values).await,
@@ -103,20 +103,24 @@ impl Unit {
     }
 }
 
-fn to_sqlite(value: &Value) -> rusqlite::types::Value {
-    use rusqlite::types::Value as Sqlite;
-    match value {
-        Value::Text(Some(text)) => Sqlite::Text(text.clone()),
-        Value::Integer(Some(integer)) => Sqlite::Integer(*integer),
-        Value::Blob(Some(bytes)) => Sqlite::Blob(bytes.clone()),
-        Value::Text(None) | Value::Integer(None) | Value::Blob(None) => Sqlite::Null,
+/// A value lent to a statement.
+struct Lent<'v>(&'v Value);
+
+impl rusqlite::ToSql for Lent<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self.0 {
+            Value::Text(Some(text)) => ValueRef::Text(text.as_bytes()),
+            Value::Integer(Some(integer)) => ValueRef::Integer(*integer),
+            Value::Blob(Some(bytes)) => ValueRef::Blob(bytes),
+            Value::Text(None) | Value::Integer(None) | Value::Blob(None) => ValueRef::Null,
+        }))
     }
 }
 
 fn query_sqlite(connection: &rusqlite::Connection, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
     let mut statement = connection.prepare_cached(&sqlite::placeholders(sql)).map_err(sqlite::error)?;
     let columns = statement.column_count();
-    let mut rows = statement.query(rusqlite::params_from_iter(values.iter().map(to_sqlite))).map_err(sqlite::error)?;
+    let mut rows = statement.query(rusqlite::params_from_iter(values.iter().map(Lent))).map_err(sqlite::error)?;
     let mut result = Vec::new();
     while let Some(row) = rows.next().map_err(sqlite::error)? {
         let mut read = Vec::with_capacity(columns);

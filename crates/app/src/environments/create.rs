@@ -94,26 +94,29 @@ impl App {
         // Held from before the row is visible, so that the reconciler leaves it to us.
         let guard = self.locks.lock(&id.to_string()).await;
         let (context, sealer, caller) = (self.context.clone(), self.sealer.clone(), entered.caller.clone());
-        let claim = self
+        let name = draft.environment.name.clone();
+        let (claim, sandbox) = self
             .store
             .write(move |unit| {
                 Box::pin(async move {
                     let claim = idempotency::claim(unit, &context, &*sealer, &entered.caller).await?;
+                    let mut sandbox = None;
                     if matches!(claim, Claim::New) {
                         idempotency::note_target(unit, &entered.caller, &id.to_string()).await?;
-                        insert(unit, &context, &entered, draft).await?;
+                        sandbox = Some(insert(unit, &context, &entered, draft).await?);
                     }
-                    Ok::<_, Error>(claim)
+                    Ok::<_, Error>((claim, sandbox))
                 })
             })
             .await?;
-        match claim {
-            Claim::Answered(reply) => Ok(Outcome::Again(reply)),
-            Claim::New => match self.provision(id, Some(&caller)).await {
+        match (claim, sandbox) {
+            (Claim::Answered(reply), _) => Ok(Outcome::Again(reply)),
+            (Claim::New, Some(sandbox)) => match self.provision_in(id, &name, sandbox, Some(&caller)).await {
                 Ok(environment) => Ok(Outcome::New(environment)),
                 Err(error) => Err(self.undo_creation(id, &caller, error).await),
             },
-            Claim::Unfinished(target) => {
+            (Claim::New, None) => Err(Error::internal("a creation wrote no sandbox")),
+            (Claim::Unfinished(target), _) => {
                 drop(guard);
                 let first: EnvironmentId = target.and_then(|target| target.parse().ok()).ok_or_else(idempotency::in_progress)?;
                 self.finish_creation(first, caller).await
@@ -270,10 +273,11 @@ struct Draft {
     shared: bool,
 }
 
-async fn insert(unit: &mut Unit, context: &Context, entered: &Entered, draft: Draft) -> Result<()> {
-    let Draft { environment, sandbox, shared } = draft;
+/// Writes everything, and gives the sandbox that the environment is on.
+async fn insert(unit: &mut Unit, context: &Context, entered: &Entered, draft: Draft) -> Result<Sandbox> {
+    let Draft { environment, mut sandbox, shared } = draft;
     if shared {
-        check_shared(unit, &environment, &sandbox).await?;
+        sandbox = check_shared(unit, &environment, &sandbox).await?;
     } else {
         sandboxes::insert(unit, &sandbox).await?;
     }
@@ -298,11 +302,12 @@ async fn insert(unit: &mut Unit, context: &Context, entered: &Entered, draft: Dr
         target_id: environment.id.to_string(),
         details,
     };
-    record(unit, context, &entered.caller, act).await
+    record(unit, context, &entered.caller, act).await?;
+    Ok(sandbox)
 }
 
 /// A sandbox that was passed must be the project's own, live, and of the same provider.
-async fn check_shared(unit: &mut Unit, environment: &Environment, wanted: &Sandbox) -> Result<()> {
+async fn check_shared(unit: &mut Unit, environment: &Environment, wanted: &Sandbox) -> Result<Sandbox> {
     let found = sandboxes::lock(unit, wanted.id).await?.filter(|found| found.project_id == environment.project_id);
     let found = found.ok_or_else(|| Error::not_found("sandbox", wanted.id).suggestion("`stead sandbox list` shows them"))?;
     if found.provider != wanted.provider {
@@ -316,5 +321,5 @@ async fn check_shared(unit: &mut Unit, environment: &Environment, wanted: &Sandb
     if matches!(found.status, SandboxStatus::Destroying | SandboxStatus::Destroyed) {
         return Err(Error::new(Code::Conflict, format!("sandbox `{}` is being removed", found.id)).suggestion("choose another one"));
     }
-    Ok(())
+    Ok(found)
 }

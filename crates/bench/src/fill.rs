@@ -1,5 +1,9 @@
 //! Many environments, put into the store directly. They belong to a host that is not there, so that no server looks for their directories.
 
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
 use stead_domain::definition::{Spec, template};
 use stead_domain::environment::{
     CleanupStatus, DefinitionVersion, Environment, EnvironmentMode, EnvironmentStatus, Lifetime, RetentionPolicy, Runtime, TemplateId,
@@ -9,6 +13,7 @@ use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::{Sandbox, SandboxStatus};
 use stead_domain::{Context, Error};
 use stead_store::{Location, Store, Unit, environments, projects, sandboxes, versions};
+use tokio::task::LocalSet;
 
 const AT_ONCE: usize = 500;
 
@@ -36,6 +41,34 @@ pub async fn fill(location: &Location, count: usize) -> Vec<String> {
     }
     store.close().await;
     ids
+}
+
+/// How many creates a second the store itself takes from so many who each wait for theirs to be durable.
+pub async fn creates_per_second(location: &Location, clients: usize, time: Duration) -> f64 {
+    let store = stead_store::open(location).await.unwrap();
+    let (context, _) = stead_testing::context(clients as u64);
+    let project = project(&store).await;
+    let host = HostId::new(&context);
+    let (started, serial) = (Instant::now(), Rc::new(Cell::new(0)));
+    let set = LocalSet::new();
+    for _ in 0..clients {
+        let (store, context, serial) = (store.clone(), context.clone(), Rc::clone(&serial));
+        set.spawn_local(async move {
+            while started.elapsed() < time {
+                let number = serial.get();
+                serial.set(number + 1);
+                let (sandbox, mut environment) = rows(&context, project, host, number);
+                environment.name = format!("by-{clients}-{number}");
+                let written: Result<(), Error> =
+                    store.write(move |unit| Box::pin(async move { insert(unit, &sandbox, &environment).await })).await;
+                written.unwrap();
+            }
+        });
+    }
+    set.await;
+    let rate = serial.get() as f64 / started.elapsed().as_secs_f64();
+    store.close().await;
+    rate
 }
 
 async fn project(store: &Store) -> ProjectId {

@@ -12,12 +12,22 @@ pub struct Results {
     pub quick: bool,
     pub cores: usize,
     pub binary_bytes: u64,
-    /// One writer, one sync for each record.
-    pub syncs_per_second: f64,
+    pub durable: Durable,
     pub start: Start,
     pub memory: Memory,
     pub load: Vec<Measured>,
     pub goals: Vec<Goal>,
+}
+
+/// What the disk and the database allow, in a second.
+#[derive(Serialize)]
+pub struct Durable {
+    /// One writer of a file, one sync for each record.
+    pub syncs_per_second: f64,
+    /// Creates in the store itself, one after the other: a commit, and so a sync, for each.
+    pub store_creates_at_1: f64,
+    /// The same by 64 at once, who share commits.
+    pub store_creates_at_64: f64,
 }
 
 /// From the start of the process to the first 200 on `/readyz`, on a store that is there.
@@ -66,8 +76,10 @@ pub fn table(results: &Results) {
         ));
     }
     line(format!(
-        "\n{:.0} syncs a second; ready after {:.1} ms (longest {:.1}, full {:.1}); {:.1} MiB idle ({:.1} full, {:.1} after load); binary {:.1} MiB\n",
-        results.syncs_per_second,
+        "\n{:.0} syncs a second, {:.0} creates in the store one by one, {:.0} by 64 at once; ready after {:.1} ms (longest {:.1}, full {:.1}); {:.1} MiB idle ({:.1} full, {:.1} after load); binary {:.1} MiB\n",
+        results.durable.syncs_per_second,
+        results.durable.store_creates_at_1,
+        results.durable.store_creates_at_64,
         results.start.median_milliseconds,
         results.start.longest_milliseconds,
         results.start.full_median_milliseconds,

@@ -8,6 +8,8 @@ use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::Sandbox;
 use stead_domain::{Code, Error};
 
+use crate::place::Place;
+
 /// Makes and keeps sandboxes. Every call may be repeated after a crash or a lost reply and has the same outcome: `create` finds what it
 /// made before by our id, `destroy` of what is gone succeeds.
 #[async_trait]
@@ -26,6 +28,11 @@ pub trait Provider: Send + Sync {
     /// Refuses a definition that this provider cannot carry out for reasons of its own, beyond what its capabilities say.
     fn check_definition(&self, _spec: &Spec) -> stead_domain::Result<()> {
         Ok(())
+    }
+
+    /// Where its sandboxes run processes; none when they cannot.
+    fn place(&self) -> Option<&dyn Place> {
+        None
     }
 
     async fn create(&self, request: &NewSandbox) -> Result<Resource, ProviderError>;

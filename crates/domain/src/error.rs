@@ -58,6 +58,9 @@ codes! {
     DefinitionNotFound, "definition_not_found", 404, 4, "There is no definition file of that name here or above.";
     ProviderMismatch, "provider_mismatch", 400, 2, "`provider` and `kind` name one thing and were given two different values.";
     ConfirmationRequired, "confirmation_required", 400, 2, "Deleting a project takes `confirm` with its handle.";
+    ProgramNotFound, "program_not_found", 409, 127, "There is no such program inside the environment; nothing was started.";
+    ProgramNotRunnable, "program_not_runnable", 409, 126, "The program is there but cannot be run; nothing was started.";
+    DirectoryNotFound, "directory_not_found", 409, 125, "The working directory is not there inside the environment; nothing was started.";
     Unauthorized, "unauthorized", 401, 5, "No credential, or one that is unknown, expired or revoked.";
     Forbidden, "forbidden", 403, 5, "The caller's role does not allow this.";
     NotFound, "not_found", 404, 4, "There is nothing of that id or name that the caller may see.";

@@ -128,6 +128,8 @@ id!(/// A sandbox behind environments.
     SandboxId, "sbx");
 id!(/// A machine that runs a server and keeps local sandboxes.
     HostId, "hst");
+id!(/// A process in an environment.
+    ProcessId, "prc");
 id!(/// An audit record.
     AuditId, "aud");
 id!(/// One request, as logs and errors name it.

@@ -18,6 +18,7 @@ pub mod names;
 pub mod page;
 pub mod posture;
 pub mod principal;
+pub mod process;
 pub mod project;
 pub mod provider;
 pub mod sandbox;

@@ -1,0 +1,174 @@
+//! What Stead needs of whoever runs processes in an environment. A provider whose sandboxes can run something has a [`Place`].
+
+use async_trait::async_trait;
+use stead_domain::definition::Spec;
+use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
+use stead_domain::process::{OutputStream, ProcessExit, ProcessLimits, TerminalSize};
+use stead_domain::{Code, Error, Timestamp};
+
+/// Where processes run. Calls may be repeated: a start under an id that was started before finds that process, a write to stdin under an
+/// offset that was written before writes nothing. Dropping a future of it harms nothing.
+#[async_trait]
+pub trait Place: Send + Sync {
+    /// Starts a process and wakes the environment for it if need be. When it returns, the program runs.
+    async fn start(&self, environment: &Premises, process: &StartProcess) -> Result<(), PlaceError>;
+
+    /// How far a process has come; of one that nobody keeps any more, from what was written down. None: there is no trace of it.
+    async fn progress(&self, environment: EnvironmentId, process: ProcessId) -> Result<Option<Progress>, PlaceError>;
+
+    /// Waits until a process has come further than `seen`, and says how far.
+    async fn further(&self, environment: EnvironmentId, process: ProcessId, seen: &Progress) -> Result<Progress, PlaceError>;
+
+    /// Output from an offset on, at most about so many bytes. What is answered is never empty unless nothing is there yet.
+    async fn read(
+        &self,
+        environment: EnvironmentId,
+        process: ProcessId,
+        from: u64,
+        stream: Option<OutputStream>,
+        at_most: usize,
+    ) -> Result<Output, PlaceError>;
+
+    /// Writes to stdin what lies at `offset`; `end` closes it after that. Answers how far stdin has been written.
+    async fn write_stdin(
+        &self,
+        environment: EnvironmentId,
+        process: ProcessId,
+        offset: u64,
+        bytes: &[u8],
+        end: bool,
+    ) -> Result<u64, PlaceError>;
+
+    /// Sends a signal to the process and its group.
+    async fn signal(&self, environment: EnvironmentId, process: ProcessId, signal: i32) -> Result<(), PlaceError>;
+
+    async fn resize(&self, environment: EnvironmentId, process: ProcessId, size: TerminalSize) -> Result<(), PlaceError>;
+
+    /// Makes it ready for a command without one. Does nothing when it is awake.
+    async fn wake(&self, environment: &Premises) -> Result<(), PlaceError>;
+
+    /// Ends everything that runs inside, by `TERM` and a grace period or at once, and leaves neither process nor mount behind. Does nothing when it is asleep.
+    async fn sleep(&self, environment: EnvironmentId, at_once: bool) -> Result<(), PlaceError>;
+
+    /// What an environment is doing now; none when it is asleep.
+    async fn activity(&self, environment: EnvironmentId) -> Result<Option<Activity>, PlaceError>;
+
+    /// Removes the output of a process that is over, or of all processes of an environment that is gone.
+    async fn forget(&self, environment: EnvironmentId, process: Option<ProcessId>) -> Result<(), PlaceError>;
+}
+
+/// The environment that something is to happen in.
+#[derive(Clone, Debug)]
+pub struct Premises {
+    pub environment: EnvironmentId,
+    pub sandbox: SandboxId,
+    /// For people: the hostname inside follows from it.
+    pub name: String,
+    pub spec: Spec,
+    pub spec_version: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct StartProcess {
+    pub id: ProcessId,
+    pub argv: Vec<String>,
+    /// Inside; a relative one starts at the workspace, none is the workspace.
+    pub cwd: Option<String>,
+    /// On top of the definition's and the place's own.
+    pub env: Vec<(String, String)>,
+    pub stdin_open: bool,
+    pub terminal: Option<TerminalSize>,
+    pub timeout: Option<std::time::Duration>,
+    pub limits: ProcessLimits,
+    pub fence: u64,
+}
+
+/// How far a process has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Where the stored output ends.
+    pub end: u64,
+    /// How far stdin has been written.
+    pub stdin: u64,
+    pub exit: Option<ProcessExit>,
+    /// No more output will come: every writer is gone.
+    pub closed: bool,
+}
+
+/// A piece of the stored output.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    pub frames: Vec<Frame>,
+    /// Where to go on.
+    pub next: u64,
+}
+
+/// Bytes of one stream, or the notice that some are no longer kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    Bytes { stream: OutputStream, offset: u64, at: Timestamp, bytes: Vec<u8> },
+    Gap { from: u64, to: u64 },
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    pub processes: u64,
+    pub cpu_ms: u64,
+    pub memory_bytes: u64,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// There is no such program inside, or it cannot be run; nothing was started.
+    #[error("`{program}` cannot be started: {message}")]
+    Program { program: String, message: String, missing: bool },
+    #[error("the working directory `{0}` is not there")]
+    Directory(String),
+    #[error("there is no such process here")]
+    NoProcess,
+    #[error("the process is over")]
+    Over,
+    #[error("its stdin is closed")]
+    StdinClosed,
+    /// A write that begins after what was written so far.
+    #[error("stdin was written up to {0}")]
+    StdinOffset(u64),
+    /// It has no terminal to resize.
+    #[error("the process has no terminal")]
+    NoTerminal,
+    /// The fence is older than one that this place has seen.
+    #[error("the environment has been taken over")]
+    Fenced,
+    /// This host cannot make the place as its definition asks.
+    #[error("{message}")]
+    CannotBeMade { message: String, suggestion: String },
+    #[error("the disk is full or refuses writes: {0}")]
+    StorageFull(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<PlaceError> for Error {
+    fn from(error: PlaceError) -> Self {
+        let message = error.to_string();
+        match error {
+            PlaceError::Program { missing, .. } => Self::new(if missing { Code::ProgramNotFound } else { Code::ProgramNotRunnable }, message)
+                .suggestion("name a program that is there inside: `stead exec ENV -- sh -c 'command -v NAME'` looks for one"),
+            PlaceError::Directory(_) => Self::new(Code::DirectoryNotFound, message)
+                .detail("field", "cwd")
+                .suggestion("relative directories start at the workspace; leave it out to start there"),
+            PlaceError::NoProcess => Self::new(Code::NotFound, message).suggestion("`stead ps --all` lists the processes"),
+            PlaceError::Over | PlaceError::StdinClosed | PlaceError::NoTerminal => {
+                Self::new(Code::Conflict, message).suggestion("`stead ps --all` shows the state of every process")
+            }
+            PlaceError::StdinOffset(offset) => {
+                Self::new(Code::Conflict, message).detail("offset", offset).suggestion("send the bytes that lie at that offset")
+            }
+            PlaceError::Fenced => Self::new(Code::Conflict, message).suggestion("acquire the environment anew"),
+            PlaceError::CannotBeMade { suggestion, .. } => Self::new(Code::PostureNotEnforced, message).suggestion(suggestion),
+            PlaceError::StorageFull(_) => Self::new(Code::StorageFull, message)
+                .suggestion("free space under the data directory, then try again; `stead system df` shows what uses it"),
+            PlaceError::Failed(_) => Self::new(Code::ProviderFailed, message).suggestion("`stead doctor` says more"),
+        }
+    }
+}

@@ -25,7 +25,7 @@ pub enum Forked {
     Parent { pid: i32, pidfd: OwnedFd },
 }
 
-/// Forks into new namespaces.
+/// Forks into new namespaces, or into the caller's own if none are given.
 ///
 /// # Safety
 ///

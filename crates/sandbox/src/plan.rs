@@ -46,4 +46,25 @@ pub struct Command {
     /// The whole environment; nothing of the caller's is added.
     pub env: Vec<(OsString, OsString)>,
     pub directory: Option<PathBuf>,
+    /// Bounds of this one process and what it starts. They only ever lower what is there.
+    pub limits: Vec<(Limit, u64)>,
+}
+
+/// What the kernel bounds for a single process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    CpuSeconds,
+    /// The largest file that it may write, in bytes.
+    FileSize,
+    OpenFiles,
+}
+
+impl Limit {
+    pub(crate) fn resource(self) -> u64 {
+        match self {
+            Self::CpuSeconds => u64::from(libc::RLIMIT_CPU),
+            Self::FileSize => u64::from(libc::RLIMIT_FSIZE),
+            Self::OpenFiles => u64::from(libc::RLIMIT_NOFILE),
+        }
+    }
 }

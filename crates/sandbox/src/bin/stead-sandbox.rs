@@ -7,7 +7,8 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use stead_sandbox::{Access, Bind, Command, Error, Network, Place, Plan, Skeleton};
+use rustix::event::{PollFd, PollFlags, poll};
+use stead_sandbox::{Access, Bind, Command, Event, Network, Place, Plan, Skeleton, Streams};
 
 fn main() -> ExitCode {
     match run() {
@@ -47,19 +48,36 @@ fn run() -> Result<u8, String> {
     }
     let env = [("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"), ("HOME", "/home/stead"), ("LANG", "C.UTF-8")];
     let env = env.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-    // SAFETY: this program has one thread.
-    let mut place = unsafe { Place::start(&plan) }.map_err(|error| error.to_string())?;
+    let mut place = Place::start(&plan).map_err(|error| error.to_string())?;
     let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    let command = Command { argv, env, directory: None };
-    match place.start_process(&command, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()]) {
-        Err(Error::Start { program, cause }) => {
-            let code = if cause.raw_os_error() == Some(libc::ENOENT) { 127 } else { 126 };
-            let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("stead-sandbox: {program}: {cause}\n").as_bytes());
-            return Ok(code);
+    let program = argv.first().cloned().unwrap_or_default();
+    let command = Command { argv, env, directory: None, limits: Vec::new() };
+    place.request(0, &command, Streams::Pipes([stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])).map_err(|error| error.to_string())?;
+    loop {
+        match next(&mut place)? {
+            Event::Started { .. } => {}
+            Event::NotStarted { failure, .. } => {
+                let code = if failure.cause.raw_os_error() == Some(libc::ENOENT) { 127 } else { 126 };
+                let message = format!("stead-sandbox: {}: {failure}\n", program.display());
+                let _ = std::io::Write::write_all(&mut std::io::stderr(), message.as_bytes());
+                return Ok(code);
+            }
+            Event::Ended(exit) => {
+                place.end();
+                let code = exit.code.or(exit.signal.map(|signal| 128 + signal));
+                return Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(255));
+            }
         }
-        outcome => outcome.map_err(|error| error.to_string())?,
-    };
-    let exit = place.next_exit().map_err(|error| error.to_string())?;
-    place.end();
-    Ok(exit.code.or(exit.signal.map(|signal| 128 + signal)).and_then(|code| u8::try_from(code).ok()).unwrap_or(255))
+    }
+}
+
+/// Waits for what init says next.
+fn next(place: &mut Place) -> Result<Event, String> {
+    loop {
+        if let Some(event) = place.receive().map_err(|error| error.to_string())? {
+            return Ok(event);
+        }
+        let mut watched = [PollFd::from_borrowed_fd(place.socket(), PollFlags::IN)];
+        poll(&mut watched, None).map_err(|error| error.to_string())?;
+    }
 }

@@ -178,7 +178,7 @@ impl Decoder {
     }
 
     /// The next whole message; none when more must arrive first. After an error the stream is of no use.
-    pub fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<(T, Vec<u8>)>> {
+    pub fn take<T: DeserializeOwned>(&mut self) -> io::Result<Option<(T, Vec<u8>)>> {
         let rest = &self.arrived[self.taken..];
         let Some((lengths, rest)) = rest.split_at_checked(8) else { return Ok(None) };
         let length = |at: usize| lengths[at..at + 4].iter().rev().fold(0usize, |sum, byte| (sum << 8) | usize::from(*byte));
@@ -214,7 +214,7 @@ mod tests {
             let mut got = Vec::new();
             for piece in wire.chunks(size) {
                 decoder.push(piece);
-                while let Some((request, bytes)) = decoder.next::<Request>().unwrap() {
+                while let Some((request, bytes)) = decoder.take::<Request>().unwrap() {
                     got.push((request.number, bytes));
                 }
             }
@@ -227,7 +227,7 @@ mod tests {
         fn nonsense_is_an_error_or_waits_for_more(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let mut decoder = Decoder::default();
             decoder.push(&bytes);
-            while let Ok(Some(_)) = decoder.next::<Request>() {}
+            while let Ok(Some(_)) = decoder.take::<Request>() {}
         }
     }
 }

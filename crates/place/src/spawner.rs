@@ -5,17 +5,19 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
-use stead_sandbox::{fork_apart, message};
+use stead_sandbox::{Skeleton, fork_apart, message};
 
 use crate::blueprint::Blueprint;
 use crate::protocol::LARGEST;
 use crate::steward;
 
-/// Serves until the server is gone.
-pub fn run() -> io::Result<()> {
+/// Serves until the server is gone. What all places share of the root is made anew first, in the directory that is named.
+pub fn run(skeleton: &Path) -> io::Result<()> {
+    Skeleton::build(skeleton).map_err(io::Error::other)?;
     let socket = rustix::stdio::stdin();
     let mut stewards: Vec<OwnedFd> = Vec::new();
     let mut buffer = vec![0; LARGEST];

@@ -1,5 +1,7 @@
 //! A real spawner, real stewards, real places: what runs, what it said, and what is left afterwards.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,7 +27,6 @@ impl House {
         let directory = TempDir::new().unwrap();
         let data = directory.path().join("data");
         std::fs::create_dir_all(data.join("workspace")).unwrap();
-        stead_sandbox::Skeleton::build(&data.join("skeleton")).unwrap();
         let stewards = stewards(&data);
         Self { _directory: directory, data, stewards, context: stead_testing::context(1).0 }
     }
@@ -79,7 +80,7 @@ impl House {
 }
 
 fn stewards(data: &Path) -> Stewards {
-    Stewards::new(Directories::below(data), Spawner::new(env!("CARGO_BIN_EXE_stead-spawner").into(), Vec::new()))
+    Stewards::new(Directories::below(data), Spawner::new(env!("CARGO_BIN_EXE_stead-spawner").into(), vec![data.join("skeleton").into()]))
 }
 
 async fn until_over(stewards: &Stewards, environment: EnvironmentId, process: ProcessId) -> Progress {

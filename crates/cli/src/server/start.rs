@@ -17,7 +17,7 @@ use tracing_subscriber::EnvFilter;
 use super::configuration::Configuration;
 use super::directory::DataDirectory;
 use super::sockets;
-use crate::world;
+use crate::{roles, world};
 
 /// The name under which the store keeps the id of this installation, the owner label on everything made for it.
 pub const INSTALLATION: &str = "installation";
@@ -39,8 +39,8 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
     let tls = configuration.tls.as_ref().map(|(certificate, key)| sockets::load_tls(certificate, key)).transpose()?;
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
 
-    let local: Arc<dyn Provider> =
-        Arc::new(Local::open(&configuration.data_dir, &installation, host, configuration.allow_host_paths.clone())?);
+    let local = Local::open(&configuration.data_dir, &installation, host, configuration.allow_host_paths.clone())?;
+    let local: Arc<dyn Provider> = Arc::new(local.with_processes(&configuration.data_dir, roles::spawner(&configuration.data_dir)));
     let mut providers = Providers::default().with(local);
     for (name, served_by) in &configuration.provider_aliases {
         providers.alias(*name, *served_by)?;

@@ -180,7 +180,7 @@ async fn listen(mut reading: OwnedReadHalf, shared: &Shared) -> io::Result<()> {
             return Ok(());
         }
         decoder.push(&buffer[..length]);
-        while let Some((word, _)) = decoder.next::<Word>()? {
+        while let Some((word, _)) = decoder.take::<Word>()? {
             match word {
                 Word::Answer { number, answer } => {
                     if let Some(waiting) = shared.lock().waiting.remove(&number) {

@@ -1,9 +1,11 @@
 //! The server's end of the spawner. It is started again when it is gone.
 
+use std::ffi::OsString;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +16,7 @@ use crate::blueprint::Blueprint;
 
 pub struct Spawner {
     program: PathBuf,
-    arguments: Vec<String>,
+    arguments: Vec<OsString>,
     running: Mutex<Option<Running>>,
 }
 
@@ -33,7 +35,7 @@ impl Drop for Running {
 
 impl Spawner {
     /// What to start, and how: this very program in its role as spawner.
-    pub fn new(program: PathBuf, arguments: Vec<String>) -> Self {
+    pub fn new(program: PathBuf, arguments: Vec<OsString>) -> Self {
         Self { program, arguments, running: Mutex::new(None) }
     }
 
@@ -76,6 +78,7 @@ impl Spawner {
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         // Nothing of the server's surroundings is for those who come after it.
         let child = Command::new(&self.program)
+            .arg0("stead")
             .args(&self.arguments)
             .env_clear()
             .current_dir("/")

@@ -23,10 +23,13 @@ use crate::{Directories, socket_path, steward_lock};
 const LEAVING: usize = 400;
 const MOMENT: Duration = Duration::from_millis(5);
 
+/// The stream to one steward, made by one caller at a time.
+type Slot = Arc<AsyncMutex<Option<Arc<Connection>>>>;
+
 pub struct Stewards {
     directories: Directories,
     spawner: Arc<Spawner>,
-    slots: Mutex<HashMap<EnvironmentId, Arc<AsyncMutex<Option<Arc<Connection>>>>>>,
+    slots: Mutex<HashMap<EnvironmentId, Slot>>,
     tasks: TaskTracker,
 }
 
@@ -43,7 +46,7 @@ impl Stewards {
         &self.spawner
     }
 
-    fn slot(&self, environment: EnvironmentId) -> Arc<AsyncMutex<Option<Arc<Connection>>>> {
+    fn slot(&self, environment: EnvironmentId) -> Slot {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(slots.entry(environment).or_default())
     }
@@ -143,8 +146,9 @@ impl Stewards {
         loop {
             let watched = self.find(environment).await?.and_then(|connection| connection.watch(process));
             let Some(mut watched) = watched else { return self.written_down(environment, process).await };
-            match watched.wait_for(|progress| progress != seen).await {
-                Ok(progress) => return Ok(Some(progress.clone())),
+            let further = watched.wait_for(|progress| progress != seen).await.map(|progress| progress.clone());
+            match further {
+                Ok(progress) => return Ok(Some(progress)),
                 // Over, or the steward is gone: look again.
                 Err(_) => tokio::task::yield_now().await,
             }

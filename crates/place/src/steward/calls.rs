@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
@@ -121,7 +121,7 @@ impl Steward {
         Command {
             argv: start.argv.iter().map(Into::into).collect(),
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            directory: directory.map(PathBuf::from),
+            directory,
             limits: limits.into_iter().filter_map(|(limit, value)| value.map(|value| (limit, value))).collect(),
         }
     }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -127,7 +127,7 @@ fn refuse(mut peer: Peer, refusal: Refusal) -> i32 {
     1
 }
 
-fn prepare(directory: &PathBuf) -> io::Result<(UnixListener, OwnedFd)> {
+fn prepare(directory: &Path) -> io::Result<(UnixListener, OwnedFd)> {
     let (held, path) = socket_path::short(directory)?;
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -42,7 +42,7 @@ impl Peer {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(error) => return Err(error),
         }
-        while let Some(request) = self.decoder.next()? {
+        while let Some(request) = self.decoder.take()? {
             requests.push(request);
         }
         Ok(requests)

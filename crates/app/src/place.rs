@@ -152,8 +152,10 @@ impl From<PlaceError> for Error {
     fn from(error: PlaceError) -> Self {
         let message = error.to_string();
         match error {
-            PlaceError::Program { missing, .. } => Self::new(if missing { Code::ProgramNotFound } else { Code::ProgramNotRunnable }, message)
-                .suggestion("name a program that is there inside: `stead exec ENV -- sh -c 'command -v NAME'` looks for one"),
+            PlaceError::Program { missing, .. } => {
+                Self::new(if missing { Code::ProgramNotFound } else { Code::ProgramNotRunnable }, message)
+                    .suggestion("name a program that is there inside: `stead exec ENV -- sh -c 'command -v NAME'` looks for one")
+            }
             PlaceError::Directory(_) => Self::new(Code::DirectoryNotFound, message)
                 .detail("field", "cwd")
                 .suggestion("relative directories start at the workspace; leave it out to start there"),

@@ -46,6 +46,19 @@ fn scope(caller: &Caller) -> String {
     }
 }
 
+/// What keeps two requests with one key apart within this server.
+pub(crate) fn lock_key(caller: &Caller) -> Option<String> {
+    caller.idempotency.as_ref().map(|given| belongs_to(&scope(caller), &given.key))
+}
+
+/// Whether the caller's key was used before. Nothing is claimed by asking.
+pub(crate) async fn is_known(unit: &mut Unit, caller: &Caller, now: Timestamp) -> Result<bool> {
+    match &caller.idempotency {
+        Some(given) => Ok(idempotency::is_known(unit, &scope(caller), &given.key, now).await?),
+        None => Ok(false),
+    }
+}
+
 /// Claims the caller's key, if it brought one.
 pub(crate) async fn claim(unit: &mut Unit, context: &Context, sealer: &dyn Sealer, caller: &Caller) -> Result<Claim> {
     let Some(given) = &caller.idempotency else { return Ok(Claim::New) };

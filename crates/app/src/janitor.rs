@@ -61,6 +61,9 @@ impl App {
             if let Err(error) = forgotten {
                 tracing::warn!(%error, "expired idempotency keys could not be forgotten");
             }
+            if let Err(error) = self.forget_old_processes().await {
+                tracing::warn!(%error, "old processes could not be forgotten");
+            }
         }
     }
 

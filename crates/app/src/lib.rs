@@ -10,6 +10,7 @@ mod janitor;
 mod locks;
 mod patience;
 mod place;
+pub mod processes;
 mod provider;
 mod providers;
 mod reconcile;
@@ -53,6 +54,8 @@ pub struct App {
     /// One piece of work on an environment's sandbox at a time.
     pub(crate) locks: Arc<KeyedLocks>,
     pub(crate) key_uses: Arc<identity::KeyUses>,
+    pub(crate) gates: Arc<processes::Gates>,
+    pub(crate) watches: Arc<processes::Watches>,
     /// Every task has an owner: shutdown waits for these.
     tasks: TaskTracker,
     stopping: CancellationToken,
@@ -69,6 +72,8 @@ impl App {
             host,
             locks: Arc::new(KeyedLocks::default()),
             key_uses: Arc::new(identity::KeyUses::default()),
+            gates: Arc::default(),
+            watches: Arc::default(),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
         }
@@ -93,7 +98,7 @@ impl App {
         }
     }
 
-    /// Starts what goes on behind the requests: heartbeat, reconciler, janitor.
+    /// Starts what goes on behind the requests: heartbeat, reconciler, janitor, and who watches the processes that a server left.
     pub fn start_background(&self) {
         let app = self.clone();
         self.tasks.spawn(async move { app.run_heartbeat().await });
@@ -101,6 +106,8 @@ impl App {
         self.tasks.spawn(async move { app.run_reconciler().await });
         let app = self.clone();
         self.tasks.spawn(async move { app.run_janitor().await });
+        let app = self.clone();
+        self.tasks.spawn(async move { app.watch_unfinished().await });
     }
 
     /// Asks the background work to end and waits for it and for every detached piece of work.

@@ -11,6 +11,7 @@ use stead_domain::posture::Capabilities;
 use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::Sandbox;
 
+use crate::place::Place;
 use crate::provider::{Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
 
 /// How long one call may take.
@@ -50,6 +51,11 @@ impl Provider for Patient {
 
     fn check_definition(&self, spec: &Spec) -> stead_domain::Result<()> {
         self.inner.check_definition(spec)
+    }
+
+    /// Passed on as it is: waiting for a process may take long, and every call of a place has its own end.
+    fn place(&self) -> Option<&dyn Place> {
+        self.inner.place()
     }
 
     async fn create(&self, request: &NewSandbox) -> Result<Resource, ProviderError> {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use stead_domain::environment::{CleanupStatus, Environment, EnvironmentStatus, ProviderStatus};
-use stead_domain::ids::EnvironmentId;
+use stead_domain::ids::{EnvironmentId, HostId};
 use stead_domain::principal::Caller;
 use stead_domain::sandbox::{Sandbox, SandboxStatus};
 use stead_domain::{Code, Error, Result};
@@ -141,7 +141,11 @@ impl App {
 
     /// Only its own host touches a local sandbox.
     pub(crate) fn check_host(&self, sandbox: &Sandbox) -> Result<()> {
-        match sandbox.host_id {
+        self.check_host_id(sandbox.host_id)
+    }
+
+    pub(crate) fn check_host_id(&self, host: Option<HostId>) -> Result<()> {
+        match host {
             Some(host) if host != self.host => Err(Error::new(
                 Code::EnvironmentOnOtherHost,
                 format!("the sandbox is on host `{host}`, and this server runs on `{}`", self.host),
@@ -228,6 +232,10 @@ impl App {
         if self.check_host(&sandbox).is_err() {
             // Its name is free and its row says what is to happen; its own host carries it out.
             return Ok(environment);
+        }
+        // Asleep before its directories go: nothing is taken from under a program that runs, and no mount is left behind.
+        if let Err(error) = self.leave_place(&environment, &sandbox).await {
+            return self.note_failed_removal(id, &error).await;
         }
         let mut removed = false;
         if sandbox.destroyed_at.is_none() {

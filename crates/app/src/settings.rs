@@ -19,4 +19,6 @@ pub struct Settings {
 pub struct Retention {
     pub audit: Duration,
     pub tombstones: Duration,
+    /// Of processes that are over: their records and what they printed.
+    pub logs: Duration,
 }

@@ -90,6 +90,7 @@ impl App {
 
     /// Removes what is older than it has to be kept, or only says what that would be.
     pub async fn prune(&self, dry_run: bool) -> Result<Vec<PrunedItem>> {
+        let processes = if dry_run { self.count_old_processes().await? } else { self.forget_old_processes().await? };
         let now = self.context.now();
         let retention = self.settings.retention;
         let horizon = Horizon { audit: now.minus(retention.audit), tombstones: now.minus(retention.tombstones), now };
@@ -103,6 +104,7 @@ impl App {
             })
             .await?;
         let mut items: Vec<PrunedItem> = counts.into_iter().map(|(what, count)| PrunedItem { what: what.to_owned(), count }).collect();
+        items.push(PrunedItem { what: "processes".to_owned(), count: processes });
         let left = self.unknown_since_restore(!dry_run).await?;
         items.push(PrunedItem { what: "workspaces that a restore left without a record".to_owned(), count: left });
         Ok(items)

@@ -80,6 +80,17 @@ async fn claim_once(unit: &mut Unit, scope: &str, key: &str, fingerprint: &str, 
     Ok(Claimed::Theirs(Known { fingerprint, target_id, reply, created_at: row.time()? }))
 }
 
+/// Whether a key is known, without claiming it.
+pub async fn is_known(unit: &mut Unit, scope: &str, key: &str, now: Timestamp) -> Result<bool> {
+    let row = unit
+        .fetch_optional(
+            "SELECT created_at FROM idempotency WHERE scope = $1 AND key = $2 AND expires_at > $3",
+            &[scope.into(), key.into(), now.into()],
+        )
+        .await?;
+    Ok(row.is_some())
+}
+
 /// Forgets some of those that have expired, and tells how many it were.
 pub async fn delete_expired(unit: &mut Unit, now: Timestamp) -> Result<u64> {
     unit.execute(

@@ -15,6 +15,7 @@ pub mod maintenance;
 pub mod members;
 mod migrations;
 pub mod principals;
+pub mod processes;
 pub mod projects;
 pub mod sandboxes;
 pub mod settings;

@@ -13,6 +13,7 @@ pub async fn counts(unit: &mut Unit) -> Result<Vec<(&'static str, u64)>> {
         ("environments", "SELECT COUNT(*) FROM environments WHERE destroyed_at IS NULL"),
         ("tombstones", "SELECT COUNT(*) FROM environments WHERE destroyed_at IS NOT NULL"),
         ("definition versions", "SELECT COUNT(*) FROM definition_versions"),
+        ("processes", "SELECT COUNT(*) FROM processes"),
         ("audit records", "SELECT COUNT(*) FROM audit"),
         ("idempotency records", "SELECT COUNT(*) FROM idempotency"),
     ] {
@@ -48,6 +49,11 @@ pub async fn prune(unit: &mut Unit, horizon: Horizon) -> Result<Vec<(&'static st
     let audit = unit.execute("DELETE FROM audit WHERE at < $1", &[horizon.audit.into()]).await?;
     unit.execute(
         "DELETE FROM definition_versions WHERE environment_id IN (SELECT id FROM environments WHERE destroyed_at < $1)",
+        &[horizon.tombstones.into()],
+    )
+    .await?;
+    unit.execute(
+        "DELETE FROM processes WHERE environment_id IN (SELECT id FROM environments WHERE destroyed_at < $1)",
         &[horizon.tombstones.into()],
     )
     .await?;

@@ -24,6 +24,7 @@ macro_rules! migrations {
 
 migrations! {
     1, "0001_foundation";
+    2, "0002_processes";
 }
 
 /// The newest schema that this binary knows.

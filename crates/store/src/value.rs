@@ -37,6 +37,9 @@ from_text!(
     stead_domain::ids::SandboxId,
     stead_domain::ids::HostId,
     stead_domain::ids::AuditId,
+    stead_domain::ids::ProcessId,
+    stead_domain::process::ProcessStatus,
+    stead_domain::process::StdinMode,
     stead_domain::principal::Role,
     stead_domain::principal::PrincipalKind,
     stead_domain::provider::ProviderName,
@@ -183,9 +186,20 @@ impl RowReader<'_> {
     pub fn json<T: serde::de::DeserializeOwned>(&mut self) -> Result<T> {
         serde_json::from_str(&self.text()?).map_err(|error| StoreError::Broken(format!("column {}: {error}", self.column)))
     }
+
+    pub fn optional_json<T: serde::de::DeserializeOwned>(&mut self) -> Result<Option<T>> {
+        let text = self.optional_text()?;
+        text.map(|text| serde_json::from_str(&text).map_err(|error| StoreError::Broken(format!("column {}: {error}", self.column))))
+            .transpose()
+    }
 }
 
 /// JSON as it is stored.
 pub(crate) fn json<T: serde::Serialize>(value: &T) -> Value {
     Value::Text(Some(serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())))
+}
+
+/// The same for what may be absent.
+pub(crate) fn optional_json<T: serde::Serialize>(value: Option<&T>) -> Value {
+    Value::Text(value.and_then(|value| serde_json::to_string(value).ok()))
 }

@@ -2,6 +2,7 @@
 
 mod create;
 mod delete;
+mod life;
 mod posture;
 mod read;
 mod update;

@@ -81,7 +81,11 @@ impl World {
             data_dir: "/nowhere".into(),
             address: "http://127.0.0.1:1".to_owned(),
             allow_unsandboxed: false,
-            retention: Retention { audit: Duration::from_secs(1 << 30), tombstones: Duration::from_secs(1 << 30) },
+            retention: Retention {
+                audit: Duration::from_secs(1 << 30),
+                tombstones: Duration::from_secs(1 << 30),
+                logs: Duration::from_secs(1 << 30),
+            },
         };
         let providers = Providers::default().with_patience(provider, patience);
         let app = App::new(store.clone(), self.context.clone(), providers, Arc::new(Sealing), settings, host);

@@ -29,6 +29,7 @@ struct File {
     log_format: Option<String>,
     keep_audit: Option<String>,
     keep_tombstones: Option<String>,
+    keep_logs: Option<String>,
 }
 
 /// Everything settled.
@@ -48,12 +49,14 @@ pub struct Configuration {
     pub log_as_json: bool,
     pub keep_audit: Duration,
     pub keep_tombstones: Duration,
+    pub keep_logs: Duration,
     pub detach: bool,
 }
 
 const DEFAULT_RATE_LIMIT: u32 = 60_000;
 const KEEP_AUDIT: Duration = Duration::from_secs(8760 * 3600);
 const KEEP_TOMBSTONES: Duration = Duration::from_secs(720 * 3600);
+const KEEP_LOGS: Duration = Duration::from_secs(168 * 3600);
 /// What the kernel takes for the path of a unix socket.
 const LONGEST_SOCKET_PATH: usize = 107;
 
@@ -98,6 +101,7 @@ impl Configuration {
             },
             keep_audit: parse_duration("keep_audit", options.keep_audit.or(file.keep_audit), KEEP_AUDIT)?,
             keep_tombstones: parse_duration("keep_tombstones", options.keep_tombstones.or(file.keep_tombstones), KEEP_TOMBSTONES)?,
+            keep_logs: parse_duration("keep_logs", options.keep_logs.or(file.keep_logs), KEEP_LOGS)?,
             detach: options.detach,
         })
     }

@@ -51,6 +51,9 @@ pub struct ServeOptions {
     /// How long the records of deleted environments are kept when `stead prune` runs [default: 720h]
     #[arg(long, env = "STEAD_KEEP_TOMBSTONES", value_name = "DURATION")]
     pub keep_tombstones: Option<String>,
+    /// How long the records and the output of processes are kept after their end [default: 168h]
+    #[arg(long, env = "STEAD_KEEP_LOGS", value_name = "DURATION")]
+    pub keep_logs: Option<String>,
     /// Leave the terminal's session, so that logging out does not end the server
     #[arg(long, hide = true)]
     pub detach: bool,

@@ -50,7 +50,11 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
         data_dir: configuration.data_dir.clone(),
         address: url.clone(),
         allow_unsandboxed: configuration.allow_unsandboxed,
-        retention: Retention { audit: configuration.keep_audit.into(), tombstones: configuration.keep_tombstones.into() },
+        retention: Retention {
+            audit: configuration.keep_audit.into(),
+            tombstones: configuration.keep_tombstones.into(),
+            logs: configuration.keep_logs.into(),
+        },
     };
     let app = App::new(store, context.clone(), providers, sealer(&directory, &context)?, app_settings, host);
     if !app.seed(&user_name(), |key| directory.write("owner.key", key)).await? {

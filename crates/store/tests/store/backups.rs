@@ -3,9 +3,10 @@
 use std::io::Cursor;
 use std::sync::{Arc, Mutex};
 
+use stead_domain::ids::HostId;
 use stead_domain::sandbox::FENCE_JUMP;
 use stead_store::backup::{self, BackupError};
-use stead_store::{environments, sandboxes};
+use stead_store::{environments, processes, sandboxes};
 use stead_testing::PrivatePostgres;
 
 use crate::fixtures::Fixture;
@@ -46,6 +47,7 @@ async fn a_backup_moves_between_databases_and_every_fence_jumps() {
     let source = Fixture::sqlite().await;
     let project = source.project("default").await;
     let environment = source.place(project, "web 日本").await.unwrap();
+    let process = source.started(&environment, Some(HostId::new(&source.context))).await;
     for number in 0..1200 {
         source.place(project, &format!("e{number}")).await.unwrap();
     }
@@ -58,20 +60,22 @@ async fn a_backup_moves_between_databases_and_every_fence_jumps() {
 
     let back = Fixture::sqlite().await;
     backup::restore(&back.store, Cursor::new(second), false).await.unwrap();
-    let (id, sandbox) = (environment.id, environment.sandbox_id);
-    let (found, fence) = back
+    let (id, sandbox, started) = (environment.id, environment.sandbox_id, process.id);
+    let (found, fence, kept) = back
         .store
         .read(move |unit| {
             Box::pin(async move {
                 Ok::<_, stead_domain::Error>((
                     environments::find_any(unit, id).await?,
                     sandboxes::find(unit, sandbox).await?.unwrap().fence,
+                    processes::find_any(unit, started).await?,
                 ))
             })
         })
         .await
         .unwrap();
     assert_eq!(found, Some(environment));
+    assert_eq!(kept, Some(process));
     assert_eq!(fence, 2 * FENCE_JUMP);
 }
 
@@ -92,7 +96,7 @@ async fn a_damaged_or_foreign_backup_changes_nothing() {
     }
     assert!(matches!(restore(text.replace("\"web\"", "\"wob\"").into_bytes(), true).await, Err(BackupError::Damaged)));
     assert!(matches!(
-        restore(text.replace("\"schema_version\":1", "\"schema_version\":7").into_bytes(), true).await,
+        restore(text.replace("\"schema_version\":2", "\"schema_version\":7").into_bytes(), true).await,
         Err(BackupError::OtherVersion { .. })
     ));
     assert!(restore(b"hello\n".to_vec(), true).await.is_err());

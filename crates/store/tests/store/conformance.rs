@@ -18,7 +18,7 @@ use crate::fixtures::Fixture;
 #[tokio::test]
 async fn sqlite_conforms() {
     macro_rules! run {
-        ($($case:ident),* $(,)?) => { $($case(&Fixture::sqlite().await).await;)* };
+        ($($case:path),* $(,)?) => { $($case(&Fixture::sqlite().await).await;)* };
     }
     cases!(run);
 }
@@ -27,9 +27,14 @@ async fn sqlite_conforms() {
 async fn postgres_conforms() {
     let server = PrivatePostgres::start();
     macro_rules! run {
-        ($($case:ident),* $(,)?) => { $($case(&Fixture::postgres(&server, stringify!($case)).await).await;)* };
+        ($($case:path),* $(,)?) => { $($case(&Fixture::postgres(&server, &name(stringify!($case))).await).await;)* };
     }
     cases!(run);
+}
+
+/// A name for the case's own database: of a path, what stands last.
+fn name(case: &str) -> String {
+    case.rsplit(':').next().unwrap_or(case).trim().chars().take(60).collect()
 }
 
 macro_rules! cases {
@@ -55,6 +60,11 @@ macro_rules! cases {
             pruning_takes_only_what_is_old,
             a_snapshot_sees_one_state,
             a_missing_reference_is_refused,
+            crate::processes::a_process_comes_back_as_it_was_written,
+            crate::processes::an_end_is_written_once,
+            crate::processes::a_list_is_of_one_environment_and_in_pages,
+            crate::processes::a_host_finds_its_unfinished_ones_and_those_of_nobody,
+            crate::processes::old_ones_are_found_and_go_with_their_environment,
         )
     };
 }

@@ -7,6 +7,7 @@ use stead_domain::ids::{EnvironmentId, ProjectId};
 use stead_domain::page::PageRequest;
 use stead_domain::{Code, Error};
 use stead_store::environments::{self, EnvironmentFilter};
+use stead_store::processes::{self, ProcessFilter};
 use stead_store::{idempotency, projects, sandboxes};
 use stead_testing::PrivatePostgres;
 
@@ -21,6 +22,9 @@ enum Operation {
     Claim { key: usize, fingerprint: usize },
     List { project: usize, include_destroyed: bool, reference: usize },
     CountUsers { environment: usize },
+    Start { environment: usize },
+    EndNewest { environment: usize, failed: bool },
+    ListProcesses { environment: usize, unfinished: bool },
 }
 
 const NAMES: &[&str] = &["web", "WEB", "wEb-2", "a", "größe", "GRÖßE", "z z", "%"];
@@ -34,6 +38,9 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => (0..3usize, 0..2usize).prop_map(|(key, fingerprint)| Operation::Claim { key, fingerprint }),
         3 => (0..3usize, any::<bool>(), 0..NAMES.len()).prop_map(|(project, include_destroyed, reference)| Operation::List { project, include_destroyed, reference }),
         1 => (0..20usize).prop_map(|environment| Operation::CountUsers { environment }),
+        2 => (0..5usize).prop_map(|environment| Operation::Start { environment }),
+        1 => (0..5usize, any::<bool>()).prop_map(|(environment, failed)| Operation::EndNewest { environment, failed }),
+        1 => (0..5usize, any::<bool>()).prop_map(|(environment, unfinished)| Operation::ListProcesses { environment, unfinished }),
     ]
 }
 
@@ -99,11 +106,49 @@ async fn apply(fixture: &Fixture, projects_made: &[ProjectId], made: &mut Vec<En
             }
             None => Ok(String::new()),
         },
+        Operation::Start { environment } => match found(fixture, made, environment).await {
+            Some(environment) => Ok(format!("{:?}", fixture.started(&environment, None).await)),
+            None => Ok(String::new()),
+        },
+        Operation::EndNewest { environment, failed } => {
+            let Some(id) = made.get(environment).copied() else { return String::new() };
+            let now = fixture.context.now();
+            fixture
+                .store
+                .write(move |unit| {
+                    Box::pin(async move {
+                        let page = PageRequest { limit: 1, after: None };
+                        let newest = processes::list(unit, id, &ProcessFilter::default(), &page).await?;
+                        let Some(newest) = newest.first() else { return Ok(String::new()) };
+                        let changed = if failed {
+                            processes::fail(unit, newest.id, "planned", now).await?
+                        } else {
+                            processes::finish(unit, newest.id, &crate::processes::exit(now)).await?
+                        };
+                        Ok(format!("{changed} {:?}", processes::find_any(unit, newest.id).await?))
+                    })
+                })
+                .await
+        }
+        Operation::ListProcesses { environment, unfinished } => {
+            let Some(id) = made.get(environment).copied() else { return String::new() };
+            let filter = ProcessFilter { unfinished, ..ProcessFilter::default() };
+            let page = PageRequest { limit: 3, after: None };
+            fixture
+                .store
+                .read(move |unit| Box::pin(async move { Ok(format!("{:?}", processes::list(unit, id, &filter, &page).await?)) }))
+                .await
+        }
     };
     outcome.unwrap_or_else(|error| {
         assert!(!matches!(error.code(), Code::Internal | Code::ServiceUnavailable), "{operation:?}: {error:?}");
         error.code().to_string()
     })
+}
+
+async fn found(fixture: &Fixture, made: &[EnvironmentId], environment: usize) -> Option<stead_domain::environment::Environment> {
+    let id = made.get(environment).copied()?;
+    fixture.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(environments::find_any(unit, id).await?) })).await.unwrap()
 }
 
 async fn change(

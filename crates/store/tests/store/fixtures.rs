@@ -4,12 +4,13 @@ use stead_domain::definition::{Spec, template};
 use stead_domain::environment::{
     CleanupStatus, Environment, EnvironmentMode, EnvironmentStatus, Lifetime, RetentionPolicy, Runtime, TemplateId,
 };
-use stead_domain::ids::{EnvironmentId, ProjectId, SandboxId};
+use stead_domain::ids::{EnvironmentId, HostId, ProcessId, ProjectId, SandboxId};
+use stead_domain::process::{Process, ProcessStatus, StdinMode};
 use stead_domain::project::Project;
 use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::{Sandbox, SandboxStatus};
 use stead_domain::{Context, Error};
-use stead_store::{Location, Store, environments, projects, sandboxes};
+use stead_store::{Location, Store, environments, processes, projects, sandboxes};
 use stead_testing::PrivatePostgres;
 use tempfile::TempDir;
 
@@ -127,5 +128,37 @@ impl Fixture {
             })
             .await?;
         Ok(environment)
+    }
+
+    pub fn process(&self, environment: &Environment) -> Process {
+        Process {
+            id: ProcessId::new(&self.context),
+            project_id: environment.project_id,
+            environment_id: environment.id,
+            sandbox_id: environment.sandbox_id,
+            status: ProcessStatus::Starting,
+            argv: vec!["sh".to_owned(), "-c".to_owned(), "echo 'größe'; exit 3".to_owned()],
+            cwd: None,
+            stdin: StdinMode::Closed,
+            terminal: None,
+            timeout: None,
+            spec_version: 1,
+            fence: 7,
+            started_by: None,
+            created_at: self.context.now(),
+            exit: None,
+            error: None,
+        }
+    }
+
+    /// Inserts a process in an environment, kept by this host.
+    pub async fn started(&self, environment: &Environment, host: Option<HostId>) -> Process {
+        let process = self.process(environment);
+        let inserted = process.clone();
+        self.store
+            .write(move |unit| Box::pin(async move { Ok::<_, Error>(processes::insert(unit, &inserted, host).await?) }))
+            .await
+            .unwrap();
+        process
     }
 }

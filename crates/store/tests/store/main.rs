@@ -6,4 +6,5 @@ mod conformance;
 mod differential;
 mod failures;
 mod fixtures;
+mod processes;
 mod schema;

@@ -1,0 +1,135 @@
+//! Life: an environment wakes for its first command, sleeps when it is told to, and is asleep before it goes.
+
+use std::future::Future;
+
+use stead_domain::environment::Environment;
+use stead_domain::ids::EnvironmentId;
+use stead_domain::page::{MAXIMUM_LIMIT, PageRequest};
+use stead_domain::sandbox::Sandbox;
+use stead_domain::{Code, Error, Result};
+use stead_store::processes::{self, ProcessFilter};
+
+use crate::audit::{Act, record};
+use crate::idempotency::Outcome;
+use crate::place::Place;
+use crate::processes::{Ground, check_usable, premises};
+use crate::{App, Entered};
+
+impl App {
+    /// Makes it ready for a command without one.
+    pub async fn wake_environment(&self, entered: &Entered, id: EnvironmentId) -> Result<Outcome<Environment>> {
+        let (app, whose) = (self.clone(), entered.clone());
+        self.live_on(entered, async move {
+            let _passing = app.gates.pass(id).await;
+            let (environment, ground) = app.awake_or_not(&whose, id).await?;
+            check_usable(&environment)?;
+            app.note_life(&whose, &environment, "environment.wake").await?;
+            ground.place()?.wake(&premises(&environment)).await?;
+            Ok(environment)
+        })
+        .await
+    }
+
+    /// Leaves neither process nor mount of it. What runs inside is in the way, unless it may be ended.
+    pub async fn sleep_environment(&self, entered: &Entered, id: EnvironmentId, force: bool) -> Result<Outcome<Environment>> {
+        let (app, whose) = (self.clone(), entered.clone());
+        self.live_on(entered, async move {
+            let _guard = app.locks.lock(&id.to_string()).await;
+            let _shut = app.gates.shut(id).await;
+            let (environment, ground) = app.awake_or_not(&whose, id).await?;
+            let place = ground.place()?;
+            let running = place.activity(id).await?.map_or(0, |activity| activity.processes);
+            if running > 0 && !force {
+                return Err(Error::new(Code::Conflict, format!("{running} processes run in environment `{}`", environment.name))
+                    .detail("processes", running)
+                    .suggestion("wait for them, or end them with `force: true` (`stead env sleep --force`); `stead ps` shows them"));
+            }
+            app.note_life(&whose, &environment, "environment.sleep").await?;
+            app.lay_down(place, id, false).await?;
+            Ok(environment)
+        })
+        .await
+    }
+
+    /// Ends everything inside, and then it sleeps.
+    pub async fn stop_environment(&self, entered: &Entered, id: EnvironmentId) -> Result<Outcome<Environment>> {
+        let (app, whose) = (self.clone(), entered.clone());
+        self.live_on(entered, async move {
+            let _guard = app.locks.lock(&id.to_string()).await;
+            let _shut = app.gates.shut(id).await;
+            let (environment, ground) = app.awake_or_not(&whose, id).await?;
+            app.note_life(&whose, &environment, "environment.stop").await?;
+            app.lay_down(ground.place()?, id, false).await?;
+            Ok(environment)
+        })
+        .await
+    }
+
+    /// Before its sandbox goes: nothing runs in it any more, its processes have their end written, and their output goes.
+    pub(crate) async fn leave_place(&self, environment: &Environment, sandbox: &Sandbox) -> Result<()> {
+        // Whoever runs nothing has nothing to leave.
+        let Ok(ground) = self.ground(sandbox.provider, sandbox.host_id) else { return Ok(()) };
+        let place = ground.place()?;
+        let _shut = self.gates.shut(environment.id).await;
+        self.lay_down(place, environment.id, true).await?;
+        Ok(place.forget(environment.id, None).await?)
+    }
+
+    /// Runs to its end even when the caller hangs up; a repetition is answered like the first.
+    async fn live_on(
+        &self,
+        entered: &Entered,
+        work: impl Future<Output = Result<Environment>> + Send + 'static,
+    ) -> Result<Outcome<Environment>> {
+        let (app, caller) = (self.clone(), entered.caller.clone());
+        self.detached(async move { app.once(&caller, work).await }).await
+    }
+
+    async fn awake_or_not(&self, entered: &Entered, id: EnvironmentId) -> Result<(Environment, Ground)> {
+        let environment = self.get_environment(entered, id).await?;
+        if !environment.status.is_live() {
+            check_usable(&environment)?;
+        }
+        let provider = environment.runtime.provider.unwrap_or(environment.provider);
+        let ground = self.ground(provider, environment.runtime.host)?;
+        Ok((environment, ground))
+    }
+
+    async fn note_life(&self, entered: &Entered, environment: &Environment, action: &'static str) -> Result<()> {
+        let (context, caller) = (self.context.clone(), entered.caller.clone());
+        let (project, target_id, name) = (environment.project_id, environment.id.to_string(), environment.name.clone());
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let details = vec![("name", name.into())];
+                    record(unit, &context, &caller, Act { project, action, target_type: "environment", target_id, details }).await
+                })
+            })
+            .await
+    }
+
+    async fn lay_down(&self, place: &dyn Place, id: EnvironmentId, at_once: bool) -> Result<()> {
+        place.sleep(id, at_once).await?;
+        self.settle(place, id).await
+    }
+
+    /// Writes the ends of the processes of an environment that were not written yet.
+    async fn settle(&self, place: &dyn Place, id: EnvironmentId) -> Result<()> {
+        let mut after = None;
+        loop {
+            let page = PageRequest { limit: MAXIMUM_LIMIT, after };
+            let filter = ProcessFilter { unfinished: true, ..ProcessFilter::default() };
+            let rows = self
+                .store
+                .read(move |unit| Box::pin(async move { Ok::<_, Error>(processes::list(unit, id, &filter, &page).await?) }))
+                .await?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            after = Some(last.id.to_string());
+            for process in rows {
+                if let Some(exit) = place.progress(id, process.id).await?.and_then(|progress| progress.exit) {
+                    self.finish_process(process.id, exit).await?;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Start: the row's commit and the program's start run side by side, and the reply waits for both. A crash between leaves a row without a
+//! program, which the same request finishes, or a watcher gives up.
+
+use serde_json::Value;
+use stead_domain::environment::Environment;
+use stead_domain::ids::{EnvironmentId, ProcessId};
+use stead_domain::principal::Caller;
+use stead_domain::process::{Process, ProcessStatus, StdinMode};
+use stead_domain::process_request::NewProcess;
+use stead_domain::sandbox::Sandbox;
+use stead_domain::signal::Signal;
+use stead_domain::{Code, Error, Result};
+use stead_store::{environments, processes, sandboxes};
+
+use crate::audit::{Act, record};
+use crate::idempotency::{self, Claim, Outcome, Reply};
+use crate::place::{Place, PlaceError, Premises, StartProcess};
+use crate::processes::watch::Since;
+use crate::processes::{Ground, check_usable};
+use crate::{App, Entered};
+
+/// A process that runs, or did, because of a request.
+pub(crate) struct Begun {
+    pub process: Process,
+    pub ground: Ground,
+    /// An earlier request with the same key began it.
+    pub again: bool,
+}
+
+/// How a start at the place went.
+enum Start {
+    Runs,
+    /// Nothing was started.
+    Refused(Error),
+    /// It may run or not; its watcher finds out.
+    Unknown(Error),
+}
+
+impl App {
+    pub async fn start_process(&self, entered: &Entered, environment: EnvironmentId, new: NewProcess) -> Result<Outcome<Process>> {
+        let begun = self.begin_process(entered, environment, new).await?;
+        if begun.again {
+            let process = self.merged(begun.process, begun.ground.place()?).await;
+            let body = serde_json::to_vec(&process).map_err(Error::internal)?;
+            return Ok(Outcome::Again(Reply { status: 201, body }));
+        }
+        Ok(Outcome::New(begun.process))
+    }
+
+    /// Starts it, or finds what the first request with the same key started. Runs to its end even when the caller hangs up.
+    pub(crate) async fn begin_process(&self, entered: &Entered, environment: EnvironmentId, new: NewProcess) -> Result<Begun> {
+        new.check()?;
+        let (app, entered) = (self.clone(), entered.clone());
+        self.detached(async move { app.begin_to_the_end(entered, environment, new).await }).await
+    }
+
+    async fn begin_to_the_end(&self, entered: Entered, id: EnvironmentId, new: NewProcess) -> Result<Begun> {
+        let _one_at_a_time = match idempotency::lock_key(&entered.caller) {
+            Some(key) => Some(self.locks.lock(&key).await),
+            None => None,
+        };
+        let _passing = self.gates.pass(id).await;
+        let (environment, sandbox, is_known) = self.read_for_start(&entered, id).await?;
+        check_usable(&environment)?;
+        let ground = self.ground(sandbox.provider, sandbox.host_id)?;
+        let place = ground.place()?;
+        let process = draft(self, &entered, &environment, &sandbox, &new);
+        let premises = premises(&environment);
+        let start = to_start(&process, new);
+        // Another server may claim the same key for a sandbox of no host: then the claim has to come first.
+        if is_known || (sandbox.host_id.is_none() && entered.caller.idempotency.is_some()) {
+            return match self.write_row(&entered, &process, &sandbox).await? {
+                Claim::New => {
+                    let started = self.start_at(place, &premises, &start).await;
+                    self.conclude(&entered.caller, process, ground, started).await
+                }
+                Claim::Unfinished(target) => self.resume(&entered, target, ground, &premises, start).await,
+                Claim::Answered(_) => Err(Error::internal("a process was answered by a stored reply")),
+            };
+        }
+        let (written, started) = tokio::join!(self.write_row(&entered, &process, &sandbox), self.start_at(place, &premises, &start));
+        match written {
+            Ok(Claim::New) => self.conclude(&entered.caller, process, ground, started).await,
+            other => {
+                // No row stands for it: nobody would ever hear of it again.
+                self.undo_start(place, id, process.id, started).await;
+                match other? {
+                    Claim::Unfinished(target) => self.resume(&entered, target, ground, &premises, start).await,
+                    _ => Err(idempotency::in_progress()),
+                }
+            }
+        }
+    }
+
+    async fn read_for_start(&self, entered: &Entered, id: EnvironmentId) -> Result<(Environment, Sandbox, bool)> {
+        let (project, caller, now) = (entered.project, entered.caller.clone(), self.context.now());
+        self.store
+            .read(move |unit| {
+                Box::pin(async move {
+                    let found = environments::find(unit, project, id).await?;
+                    let environment = found.ok_or_else(|| crate::environments::unknown(id))?;
+                    let sandbox = sandboxes::find(unit, environment.sandbox_id).await?;
+                    let sandbox = sandbox.ok_or_else(|| Error::internal(format!("environment {id} has no sandbox row")))?;
+                    Ok((environment, sandbox, idempotency::is_known(unit, &caller, now).await?))
+                })
+            })
+            .await
+    }
+
+    /// The row, its audit record and the claim on the key: all of it or nothing.
+    async fn write_row(&self, entered: &Entered, process: &Process, sandbox: &Sandbox) -> Result<Claim> {
+        let (context, sealer, entered) = (self.context.clone(), self.sealer.clone(), entered.clone());
+        let (process, host) = (process.clone(), sandbox.host_id);
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let claim = idempotency::claim(unit, &context, &*sealer, &entered.caller).await?;
+                    if matches!(claim, Claim::New) {
+                        idempotency::note_target(unit, &entered.caller, &process.id.to_string()).await?;
+                        processes::insert(unit, &process, host).await?;
+                        let program = process.argv.first().cloned().unwrap_or_default();
+                        let details: Vec<(&str, Value)> =
+                            vec![("environment_id", process.environment_id.to_string().into()), ("program", program.into())];
+                        record(unit, &context, &entered.caller, act(&process, "process.start", details)).await?;
+                    }
+                    Ok::<_, Error>(claim)
+                })
+            })
+            .await
+    }
+
+    async fn start_at(&self, place: &dyn Place, premises: &Premises, start: &StartProcess) -> Start {
+        match place.start(premises, start).await {
+            Ok(()) => Start::Runs,
+            // It may have begun all the same; its place knows.
+            Err(PlaceError::Failed(cause)) => match place.progress(premises.environment, start.id).await {
+                Ok(Some(_)) => Start::Runs,
+                Ok(None) => Start::Refused(PlaceError::Failed(cause).into()),
+                Err(_) => Start::Unknown(PlaceError::Failed(cause).into()),
+            },
+            Err(error) => Start::Refused(error.into()),
+        }
+    }
+
+    /// What follows from how the start went, for a process whose row is there.
+    async fn conclude(&self, caller: &Caller, process: Process, ground: Ground, started: Start) -> Result<Begun> {
+        let id = process.id;
+        match started {
+            Start::Runs => {
+                self.watch(process.clone(), ground.clone(), Since::Start);
+                Ok(Begun { process: Process { status: ProcessStatus::Running, ..process }, ground, again: false })
+            }
+            Start::Unknown(error) => {
+                self.watch(process, ground, Since::Row);
+                Err(error.detail("process_id", id.to_string()))
+            }
+            Start::Refused(error) => {
+                let (context, caller, cause) = (self.context.clone(), caller.clone(), error.message().to_owned());
+                let noted: Result<()> = self
+                    .store
+                    .write(move |unit| {
+                        Box::pin(async move {
+                            processes::fail(unit, id, &cause, context.now()).await?;
+                            idempotency::give_back(unit, &caller).await
+                        })
+                    })
+                    .await;
+                if let Err(error) = noted {
+                    tracing::warn!(process = %id, %error, "that it could not be started could not be noted; its watcher finds no trace of it");
+                    self.watch(process, ground, Since::Row);
+                }
+                Err(error.detail("process_id", id.to_string()))
+            }
+        }
+    }
+
+    /// Goes on from where the first request with this key was cut off. A start under an id that was started before finds that process.
+    async fn resume(
+        &self,
+        entered: &Entered,
+        target: Option<String>,
+        ground: Ground,
+        premises: &Premises,
+        start: StartProcess,
+    ) -> Result<Begun> {
+        let first: ProcessId = target.and_then(|target| target.parse().ok()).ok_or_else(idempotency::in_progress)?;
+        let (project, environment) = (entered.project, premises.environment);
+        let found = self
+            .store
+            .read(move |unit| Box::pin(async move { Ok::<_, Error>(processes::find(unit, project, environment, first).await?) }))
+            .await?;
+        let process = found.ok_or_else(|| {
+            Error::new(Code::Conflict, format!("process `{first}`, which this request started, has been removed"))
+                .suggestion("use a new Idempotency-Key to start another one")
+        })?;
+        let place = ground.place()?;
+        if !process.status.is_over() && place.progress(environment, first).await?.is_none() {
+            let start = StartProcess { id: first, fence: process.fence, ..start };
+            let started = self.start_at(place, premises, &start).await;
+            let begun = self.conclude(&entered.caller, process, ground, started).await?;
+            return Ok(Begun { again: true, ..begun });
+        }
+        if !process.status.is_over() {
+            self.watch(process.clone(), ground.clone(), Since::Row);
+        }
+        Ok(Begun { process, ground, again: true })
+    }
+
+    async fn undo_start(&self, place: &dyn Place, environment: EnvironmentId, id: ProcessId, started: Start) {
+        if matches!(started, Start::Refused(_)) {
+            return;
+        }
+        let undone = match place.signal(environment, id, Signal::KILL.number()).await {
+            Ok(()) | Err(PlaceError::Over | PlaceError::NoProcess) => {
+                self.until_over(place, environment, id).await;
+                place.forget(environment, Some(id)).await
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = undone {
+            tracing::error!(process = %id, %environment, %error, "a process without a record could not be ended");
+        }
+    }
+}
+
+fn draft(app: &App, entered: &Entered, environment: &Environment, sandbox: &Sandbox, new: &NewProcess) -> Process {
+    Process {
+        id: ProcessId::new(&app.context),
+        project_id: environment.project_id,
+        environment_id: environment.id,
+        sandbox_id: sandbox.id,
+        status: ProcessStatus::Starting,
+        argv: new.argv.clone(),
+        cwd: new.cwd.clone(),
+        stdin: new.stdin_mode(),
+        terminal: new.terminal,
+        timeout: new.timeout,
+        spec_version: environment.spec_version,
+        fence: sandbox.fence,
+        started_by: Some(entered.caller.principal),
+        created_at: app.context.now(),
+        exit: None,
+        error: None,
+    }
+}
+
+fn to_start(process: &Process, new: NewProcess) -> StartProcess {
+    StartProcess {
+        id: process.id,
+        argv: new.argv,
+        cwd: new.cwd,
+        env: new.env.into_iter().collect(),
+        stdin_open: process.stdin == StdinMode::Open,
+        terminal: new.terminal,
+        timeout: new.timeout.map(Into::into),
+        limits: new.limits.unwrap_or_default(),
+        fence: process.fence,
+    }
+}
+
+pub(crate) fn premises(environment: &Environment) -> Premises {
+    Premises {
+        environment: environment.id,
+        sandbox: environment.sandbox_id,
+        name: environment.name.clone(),
+        spec: environment.spec.clone(),
+        spec_version: environment.spec_version,
+    }
+}
+
+pub(crate) fn act<'a>(process: &Process, action: &'a str, details: Vec<(&'a str, Value)>) -> Act<'a> {
+    Act { project: process.project_id, action, target_type: "process", target_id: process.id.to_string(), details }
+}

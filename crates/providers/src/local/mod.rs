@@ -20,7 +20,7 @@ use host_paths::HostPaths;
 use place::LocalPlace;
 pub use place::skeleton;
 use shared_sync::SharedSync;
-use stead_app::{Listed, NewSandbox, Observation, Place, Provider, ProviderError, Resource};
+use stead_app::{AskedBy, Listed, NewSandbox, Observation, Place, Provider, ProviderError, Resource};
 use stead_domain::definition::Spec;
 use stead_domain::ids::{HostId, SandboxId};
 use stead_domain::posture::{Capabilities, Enforcement};
@@ -63,7 +63,7 @@ impl Local {
             Err(error) if error.kind() == ErrorKind::NotFound => write_marker(&marker, installation)?,
             Err(error) => return Err(failed(error)),
         }
-        let host_paths = HostPaths { allowed: allow_host_paths, data_dir: data_dir.to_owned() };
+        let host_paths = HostPaths { allowed: allow_host_paths, data_dir: data_dir.to_owned(), home: std::env::home_dir() };
         let sync = Arc::new(SharedSync::open(&root).map_err(failed)?);
         Ok(Self { root, trash: Trash::open(trash).map_err(failed)?, host, host_paths, sync, place: None })
     }
@@ -131,8 +131,9 @@ impl Provider for Local {
         self.place.as_ref().map(|place| place as &dyn Place)
     }
 
-    fn check_definition(&self, spec: &Spec) -> stead_domain::Result<()> {
-        spec.host_paths().try_for_each(|(index, path)| self.host_paths.check(&format!("spec.mounts[{index}].source"), Path::new(path)))
+    fn check_definition(&self, spec: &Spec, asked_by: &AskedBy) -> stead_domain::Result<()> {
+        let mut paths = spec.host_paths();
+        paths.try_for_each(|(index, path)| self.host_paths.check(&format!("spec.mounts[{index}].source"), Path::new(path), asked_by))
     }
 
     async fn create(&self, request: &NewSandbox) -> Result<Resource> {

@@ -40,6 +40,20 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/versions/diff", VIEWER),
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/versions/{version}", VIEWER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/versions/{version}/rollback", MEMBER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/posture", VIEWER),
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/wake", MEMBER),
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/sleep", MEMBER),
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/stop", MEMBER),
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/exec", MEMBER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/processes", VIEWER),
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/processes", MEMBER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}", VIEWER),
+    (Method::DELETE, "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}", MEMBER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/logs", VIEWER),
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/stdin", MEMBER),
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/signals", MEMBER),
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/resize", MEMBER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/wait", VIEWER),
     (Method::GET, "/v1/projects/{project}/sandboxes", VIEWER),
     (Method::POST, "/v1/projects/{project}/sandboxes", MEMBER),
     (Method::GET, "/v1/projects/{project}/sandboxes/{sandbox_id}", VIEWER),
@@ -88,7 +102,9 @@ mod tests {
     #[test]
     fn what_deletes_or_admits_needs_an_owner() {
         for (method, path, access) in ACCESS {
-            if *method == Method::DELETE || (path.contains("api-keys") && *method != Method::GET) {
+            // Whoever may start a process may end it and clean up after it.
+            let is_process = path.ends_with("/{process_id}");
+            if (*method == Method::DELETE && !is_process) || (path.contains("api-keys") && *method != Method::GET) {
                 assert_eq!(*access, OWNER, "{method} {path}");
             }
         }

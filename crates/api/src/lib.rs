@@ -19,6 +19,7 @@ mod members;
 mod metrics;
 mod openapi;
 mod patience;
+mod processes;
 mod projects;
 mod providers;
 mod query;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 use stead_app::App;
 use stead_domain::Timestamp;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 pub use limits::Limits;
 pub use listen::{Listener, Peer, serve};
@@ -48,4 +50,6 @@ pub struct State {
     pub started_at: Timestamp,
     /// Told when the operator asks the server to end.
     pub shutdown: Arc<Notify>,
+    /// Cancelled when the server ends: who waits or follows is let go.
+    pub stopping: CancellationToken,
 }

@@ -1,13 +1,18 @@
 //! The sockets: unix, TCP, TLS. Connections are bounded in number and in patience, and shutdown lets requests finish.
 
+use std::any::Any;
 use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Body, Bytes};
+use hyper::body::{Body as _, Frame, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -18,6 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use tower::ServiceExt;
 
 use crate::crowd::Crowd;
@@ -126,6 +132,35 @@ impl UnderWay {
     }
 }
 
+/// A body that is still being made: its request is under way until it ends.
+struct Lasting {
+    body: Body,
+    _under_way: UnderWay,
+}
+
+impl hyper::body::Body for Lasting {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// What a connection takes up: its slot, and that shutdown waits for it. A connection that became a WebSocket keeps it.
+pub struct Seat {
+    _slot: Box<dyn Any + Send + Sync>,
+    _waited_for: TaskTrackerToken,
+}
+
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.under_way.fetch_sub(1, Ordering::SeqCst);
@@ -199,32 +234,38 @@ impl Server {
     }
 
     /// `slot` is what the connection takes up, given back at its end.
-    fn connection<I>(&self, slot: impl Send + 'static, peer: Peer, stream: impl Future<Output = Option<I>> + Send + 'static)
+    fn connection<I>(&self, slot: impl Send + Sync + 'static, peer: Peer, stream: impl Future<Output = Option<I>> + Send + 'static)
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let server = self.clone();
         self.tasks.spawn(async move {
-            let _slot = slot;
+            let seat = Arc::new(Seat { _slot: Box::new(slot), _waited_for: server.tasks.token() });
             if let Some(stream) = stream.await {
                 metrics::gauge!("stead_http_connections").increment(1.0);
-                server.serve_connection(Arc::new(peer), stream).await;
+                server.serve_connection(Arc::new(peer), seat, stream).await;
                 metrics::gauge!("stead_http_connections").decrement(1.0);
             }
         });
     }
 
-    async fn serve_connection<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, peer: Arc<Peer>, stream: I) {
+    async fn serve_connection<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, peer: Arc<Peer>, seat: Arc<Seat>, stream: I) {
         let router = self.router.clone();
         let activity = Arc::new(Activity::default());
         let watched = Arc::clone(&activity);
         let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
             request.extensions_mut().insert(Arc::clone(&peer));
+            request.extensions_mut().insert(Arc::clone(&seat));
             let under_way = UnderWay::begin(&watched);
             let reply = router.clone().oneshot(request);
             async move {
-                let _under_way = under_way;
-                reply.await
+                reply.await.map(|response| {
+                    // What is there already takes only as long as it takes to be sent; what is still being made may be quiet for long.
+                    if response.body().size_hint().exact().is_some() {
+                        return response;
+                    }
+                    response.map(|body| Body::new(Lasting { body, _under_way: under_way }))
+                })
             }
         });
         let mut builder = auto::Builder::new(TokioExecutor::new());
@@ -291,6 +332,22 @@ mod tests {
         server.tasks.close();
         server.tasks.wait().await;
         assert_eq!(server.slots.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_still_being_made_is_no_quiet() {
+        let slow = || async {
+            let pieces = futures::stream::unfold(0, |number| async move {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                (number < 3).then(|| (Ok::<_, std::io::Error>(format!("piece {number}")), number + 1))
+            });
+            Body::from_stream(pieces)
+        };
+        let server = server(Duration::from_millis(50), Router::new().route("/", axum::routing::get(slow)));
+        let mut socket = connect(&server);
+        socket.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let heard = String::from_utf8(heard(socket).await).unwrap();
+        assert!(heard.contains("piece 2") && heard.ends_with("0\r\n\r\n"), "{heard}");
     }
 
     #[tokio::test]

@@ -10,7 +10,9 @@ use http::header::CONTENT_TYPE;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::{State, api_keys, audit, docs, door, environments, health, identity, members, openapi, projects, providers, sandboxes, system};
+use crate::{
+    State, api_keys, audit, docs, door, environments, health, identity, members, openapi, processes, projects, providers, sandboxes, system,
+};
 
 /// The routes with their documentation.
 pub(crate) fn documented() -> OpenApiRouter<State> {
@@ -33,6 +35,18 @@ pub(crate) fn documented() -> OpenApiRouter<State> {
         .routes(routes!(environments::version_diff::handler))
         .routes(routes!(environments::version::handler))
         .routes(routes!(environments::rollback::handler))
+        .routes(routes!(environments::posture::handler))
+        .routes(routes!(environments::wake::handler))
+        .routes(routes!(environments::sleep::handler))
+        .routes(routes!(environments::stop::handler))
+        .routes(routes!(processes::exec::handler))
+        .routes(routes!(processes::list::handler, processes::start::handler))
+        .routes(routes!(processes::get::handler, processes::delete::handler))
+        .routes(routes!(processes::logs::handler))
+        .routes(routes!(processes::stdin::handler))
+        .routes(routes!(processes::signals::handler))
+        .routes(routes!(processes::resize::handler))
+        .routes(routes!(processes::wait::handler))
         .routes(routes!(sandboxes::list::handler, sandboxes::create::handler))
         .routes(routes!(sandboxes::get::handler, sandboxes::delete::handler))
         .routes(routes!(providers::list::handler))

@@ -4,12 +4,16 @@ pub mod create;
 pub mod delete;
 pub mod get;
 pub mod list;
+pub mod posture;
 pub mod reconcile;
 pub mod rollback;
+pub mod sleep;
+pub mod stop;
 pub mod update;
 pub mod version;
 pub mod version_diff;
 pub mod versions;
+pub mod wake;
 
 use stead_domain::ids::EnvironmentId;
 use stead_domain::{Error, Result};

@@ -111,6 +111,13 @@ impl App {
         Ok(verdict)
     }
 
+    /// Asks again whether somebody who was let in still has this role: a connection that stays open outlives what opened it.
+    pub async fn may_still(&self, entered: &Entered, role: Role) -> Result<()> {
+        let caller = Caller { let_into: Some((entered.project, role)), ..entered.caller.clone() };
+        let now = self.context.now();
+        self.store.read(move |unit| Box::pin(async move { recheck(unit, &caller, now).await })).await
+    }
+
     /// Notes the use of a key behind the request.
     fn note_use(&self, admitted: &Admitted) {
         let (Admitted::Caller(caller) | Admitted::Entered(Entered { caller, .. })) = admitted else { return };

@@ -60,7 +60,7 @@ impl OutputReader {
         let read = self.ground.place()?.read(environment, id, self.from, self.stream, at_most).await;
         let output = match read {
             // There is a row and no program yet, or never was one: it has printed nothing.
-            Err(PlaceError::NoProcess) if !matches!(self.placed.process.exit, Some(_)) => Output { frames: Vec::new(), next: self.from },
+            Err(PlaceError::NoProcess) if self.placed.process.exit.is_none() => Output { frames: Vec::new(), next: self.from },
             Err(PlaceError::NoProcess) => {
                 return Err(Error::new(Code::NotFound, "the output of this process is no longer kept")
                     .suggestion("the server's --keep-logs says for how long it is"));

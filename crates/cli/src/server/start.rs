@@ -64,6 +64,7 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
     app.start_background();
 
     let shutdown = Arc::new(Notify::new());
+    let stop = CancellationToken::new();
     let metrics = stead_api::install_metrics().map_err(Error::internal)?;
     let state = State {
         app: app.clone(),
@@ -71,8 +72,8 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
         metrics: metrics.clone(),
         started_at: context.now(),
         shutdown: Arc::clone(&shutdown),
+        stopping: stop.clone(),
     };
-    let stop = CancellationToken::new();
     // Before anybody is told the address: who ends the server at once is heard.
     let ending = Signals::listen()?;
     let (unix, socket_file) = sockets::bind_unix(&configuration.socket)?;

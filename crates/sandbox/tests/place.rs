@@ -13,7 +13,10 @@ use stead_sandbox::{Command, Error, Event, Exit, Limit, Network, Place, Plan, Sk
 
 const ORDINARY: u32 = 5001;
 
-const CASES: &[(&str, fn(&Path))] = &[
+/// Gets a directory that all cases share.
+type Case = fn(&Path);
+
+const CASES: &[(&str, Case)] = &[
     ("output comes through pipes and the end is told", output_and_end),
     ("a terminal is the place's own", terminal),
     ("what cannot be started says which step failed", start_failures),

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use stead_sandbox::{Access, Bind, Command, Event, Network, Place, Plan, Skeleton, Streams};
+use stead_sandbox::{Bind, Command, Event, Network, Place, Plan, Skeleton, Streams};
 
 fn main() -> ExitCode {
     match run() {
@@ -30,8 +30,7 @@ fn run() -> Result<u8, String> {
         Some(skeleton) => skeleton,
         None => Skeleton::build(&skeleton).map_err(|error| error.to_string())?,
     };
-    let mut plan =
-        Plan { skeleton, hostname: "place".to_owned(), binds: Vec::new(), network: Network::None, directory: PathBuf::from("/") };
+    let mut plan = Plan::new(skeleton);
     let mut argv: Vec<OsString> = Vec::new();
     let mut bench: Option<u32> = None;
     while let Some(argument) = arguments.next() {
@@ -41,14 +40,16 @@ fn run() -> Result<u8, String> {
                 let text = value()?.into_string().map_err(|_| "not UTF-8")?;
                 let mut parts = text.split(':');
                 let (source, target) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-                let access = if parts.next() == Some("rw") { Access::ReadWrite } else { Access::ReadOnly };
-                plan.binds.push(Bind { source: source.into(), target: target.into(), access });
+                let writable = parts.next() == Some("rw");
+                plan.binds.push(if writable { Bind::read_write(source, target) } else { Bind::read_only(source, target) });
             }
             Some("--bench") => {
                 let rounds = value()?.to_str().and_then(|rounds| rounds.parse().ok());
                 bench = Some(rounds.ok_or("--bench needs a number of rounds")?);
             }
             Some("--host-network") => plan.network = Network::Host,
+            Some("--protect") => plan.protected.push(value()?.into()),
+            Some("--hide") => plan.hidden.push(value()?.into()),
             Some("--directory") => plan.directory = value()?.into(),
             Some("--") => argv.extend(arguments.by_ref()),
             _ => return Err(format!("unknown argument {}", argument.display())),

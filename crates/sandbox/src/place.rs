@@ -12,7 +12,8 @@ use crate::identity::{INSIDE, Identity};
 use crate::init::{self, ENDED, FAILED, NOT_STARTED, READY, SIGNAL, START, STARTED};
 use crate::kernel::{self, Forked};
 use crate::plan::{Command, Network, Plan};
-use crate::root::{self, Bound, Sources};
+use crate::reserve::{self, Reserved};
+use crate::root::{self, Sources, Trees};
 use crate::wire::{Reader, Writer};
 use crate::{capabilities, message, seccomp};
 
@@ -22,6 +23,8 @@ pub struct Place {
     pidfd: OwnedFd,
     socket: OwnedFd,
     directory: Vec<u8>,
+    /// Let go when everything inside is gone.
+    _reserved: Vec<Reserved>,
 }
 
 /// What a process reads from and writes to.
@@ -110,21 +113,25 @@ impl Place {
         let (ours, theirs) = message::pair().step("make a pair of sockets")?;
         let identity = Identity::of_caller();
         // Only root can translate owners, and only out here; an ordinary user may clone nothing before it has namespaces of its own.
-        let binds = if Identity::by_root() { Some(Sources::bound(plan, Some(identity))?) } else { None };
+        let reserved = reserve::take(plan)?;
+        let trees = if Identity::by_root() { Some(Trees::of(plan, Some(identity))?) } else { None };
         // SAFETY: there is one thread, as was just counted, and it is this one.
         match unsafe { kernel::fork_into(namespaces(plan)) }.step("make the namespaces")? {
             Forked::Child => end_with(|| {
                 drop(ours);
+                // They are the keeper's to let go.
+                std::mem::forget(reserved);
                 let socket = above_standard(theirs)?;
-                if let Err(error) = inside(plan, binds, &socket) {
+                if let Err(error) = inside(plan, trees, &socket) {
                     let _ = Writer::new(FAILED).bytes(error.to_string().as_bytes()).send(socket.as_fd(), &[]);
                     return Ok(1);
                 }
                 Ok(0)
             }),
             Forked::Parent { pid, pidfd } => {
-                drop((binds, theirs));
-                let place = Self { pid, pidfd, socket: ours, directory: plan.directory.as_os_str().as_bytes().to_vec() };
+                drop((trees, theirs));
+                let directory = plan.directory.as_os_str().as_bytes().to_vec();
+                let place = Self { pid, pidfd, socket: ours, directory, _reserved: reserved };
                 identity.write_maps(pid)?;
                 // The maps are there: it may go on.
                 Writer::new(READY).send(place.socket.as_fd(), &[]).step("tell init to go on")?;
@@ -267,7 +274,7 @@ fn namespaces(plan: &Plan) -> u64 {
 }
 
 /// The first process inside, from its birth to its end.
-fn inside(plan: &Plan, binds: Option<Vec<Bound>>, socket: &OwnedFd) -> Result<()> {
+fn inside(plan: &Plan, trees: Option<Trees>, socket: &OwnedFd) -> Result<()> {
     reset_signals();
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).step("end with the keeper")?;
     Reader::receive(socket.as_fd()).step("wait for the maps")?.ok_or(Error::Ended)?;
@@ -283,11 +290,11 @@ fn inside(plan: &Plan, binds: Option<Vec<Bound>>, socket: &OwnedFd) -> Result<()
     let no_core = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
     rustix::process::setrlimit(rustix::process::Resource::Core, no_core).step("forbid core dumps")?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    let binds = match binds {
-        Some(binds) => binds,
-        None => Sources::bound(plan, None)?,
+    let trees = match trees {
+        Some(trees) => trees,
+        None => Trees::of(plan, None)?,
     };
-    root::enter(Sources::collect(plan, binds)?)?;
+    root::enter(plan, Sources::collect(plan, trees)?)?;
     capabilities::drop_all().step("drop capabilities")?;
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable).step("hide from others inside")?;
     close_all_but(std::slice::from_ref(socket))?;

@@ -62,7 +62,6 @@ const WORKSHOP: &str = "/tmp";
 pub struct Sources {
     root: Option<Tree>,
     system: Vec<(String, Shown)>,
-    etc: Tree,
     devices: Vec<(&'static str, Tree)>,
     trees: Trees,
 }
@@ -70,6 +69,7 @@ pub struct Sources {
 /// What a plan names of the host.
 pub struct Trees {
     root: Option<Tree>,
+    etc: Tree,
     binds: Vec<Bound>,
 }
 
@@ -119,17 +119,18 @@ impl Trees {
         }
         // Those above first, so that they do not cover those below.
         binds.sort_by_key(|bound| bound.target.split('/').count());
-        Ok(Self { root, binds })
+        // Out here as well: what keeps it may be open to its owner alone.
+        let etc = Tree::clone_of(plan.skeleton.etc())?;
+        etc.harden_data()?;
+        Ok(Self { root, etc, binds })
     }
 }
 
 impl Sources {
     /// Clones what every place shows of the system.
     pub fn collect(plan: &Plan, mut trees: Trees) -> Result<Self> {
-        let etc = Tree::clone_of(plan.skeleton.etc())?;
-        etc.harden_data()?;
         let root = trees.root.take();
-        let mut sources = Self { root, system: Vec::new(), etc, devices: Vec::new(), trees };
+        let mut sources = Self { root, system: Vec::new(), devices: Vec::new(), trees };
         match &plan.root {
             RootView::Host => {
                 for name in SYSTEM {
@@ -173,7 +174,8 @@ fn shown(directory: &Path, name: &str) -> Result<Option<Shown>> {
 /// Builds the root and goes into it. Runs in the new namespaces, with their capabilities still held.
 pub fn enter(plan: &Plan, sources: Sources) -> Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).step("make mounts private")?;
-    let Sources { root, system, etc, devices, trees } = sources;
+    let Sources { root, system, devices, trees } = sources;
+    let Trees { etc, binds, .. } = trees;
     // One filesystem in memory for everything that is written outside the binds: one bound, and little to make and to take down.
     let memory = Tree::temporary("0755", plan.tmp_size.unwrap_or(0))?;
     memory.attach(CWD, WORKSHOP)?;
@@ -221,8 +223,8 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<()> {
         let target = targets::make(base.as_fd(), path, true, |device| own.contains(&device))?;
         Tree::clone_below(memory.as_fd(), name)?.attach_on(target.as_fd())?;
     }
-    attach_binds(base.as_fd(), &mut own, &trees.binds)?;
-    protect(base.as_fd(), plan, &trees.binds, &own)?;
+    attach_binds(base.as_fd(), &mut own, &binds)?;
+    protect(base.as_fd(), plan, &binds, &own)?;
     hide(memory.as_fd(), base.as_fd(), plan)?;
     if !own_root {
         // The root itself holds only mount points; nobody writes beside them.

@@ -1,10 +1,12 @@
 //! What the steward keeps: the place itself, made from its blueprint.
 
+use std::fs;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
-use stead_sandbox::{Access, Bind, Event, Network, Place, Plan, Skeleton};
+use stead_sandbox::{Bind, Event, Network, Overlay, Place, Plan, Skeleton};
 
 use crate::blueprint::{self, Blueprint, WorkspaceKind};
 
@@ -76,24 +78,43 @@ pub struct Usage {
 
 fn plan(blueprint: &Blueprint) -> Result<Plan, String> {
     let skeleton = Skeleton::open(&blueprint.skeleton).ok_or("the prepared parts of the root are gone")?;
-    let mut binds: Vec<Bind> = Vec::new();
+    let mut plan = Plan::new(skeleton);
     let workspace = &blueprint.workspace;
-    let access = match &workspace.access {
-        WorkspaceKind::None => None,
-        WorkspaceKind::ReadOnly => Some(Access::ReadOnly),
-        WorkspaceKind::ReadWrite | WorkspaceKind::CopyOnWrite { .. } => Some(Access::ReadWrite),
-    };
-    if let Some(access) = access {
-        binds.push(Bind { source: workspace.source.clone(), target: workspace.path.clone(), access });
+    plan.hostname.clone_from(&blueprint.hostname);
+    plan.directory.clone_from(&workspace.path);
+    match &workspace.access {
+        WorkspaceKind::None => plan.directory = PathBuf::from("/tmp"),
+        WorkspaceKind::ReadOnly => plan.binds.push(Bind::read_only(&workspace.source, &workspace.path)),
+        WorkspaceKind::ReadWrite => plan.binds.push(Bind::read_write(&workspace.source, &workspace.path)),
+        WorkspaceKind::CopyOnWrite { layer } => {
+            let overlay = layer_over(&workspace.source, layer).map_err(|error| format!("make the layer for what is changed: {error}"))?;
+            plan.binds.push(Bind::overlay(overlay, &workspace.path));
+        }
     }
     for bind in &blueprint.binds {
-        let access = if bind.writable { Access::ReadWrite } else { Access::ReadOnly };
-        binds.push(Bind { source: bind.source.clone(), target: bind.path.clone(), access });
+        let made = if bind.writable { Bind::read_write } else { Bind::read_only };
+        plan.binds.push(made(bind.source.clone(), bind.path.clone()));
     }
-    let network = match blueprint.network {
+    if !matches!(workspace.access, WorkspaceKind::None) {
+        plan.protected.clone_from(&blueprint.protected);
+        plan.hidden.clone_from(&blueprint.hidden);
+    }
+    plan.network = match blueprint.network {
         blueprint::Network::Disabled => Network::None,
         blueprint::Network::Host => Network::Host,
     };
-    let directory = if access.is_some() { workspace.path.clone() } else { PathBuf::from("/tmp") };
-    Ok(Plan { skeleton, hostname: blueprint.hostname.clone(), binds, network, directory })
+    Ok(plan)
+}
+
+/// The layer that takes what is written; the kernel's own directory beside it is a new one for every mount.
+fn layer_over(lower: &Path, layer: &Path) -> io::Result<Overlay> {
+    let (upper, work) = (layer.join("upper"), layer.join("work"));
+    fs::create_dir_all(&upper)?;
+    if work.exists() {
+        // Left with mode 000 by the kernel.
+        let _ = fs::set_permissions(work.join("work"), fs::Permissions::from_mode(0o700));
+        fs::remove_dir_all(&work)?;
+    }
+    fs::create_dir(&work)?;
+    Ok(Overlay { lower: vec![lower.to_owned()], upper, work, volatile: false })
 }

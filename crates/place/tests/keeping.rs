@@ -2,94 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use stead_domain::Context;
-use stead_domain::ids::{EnvironmentId, ProcessId};
-use stead_domain::process::{ExitCause, OutputStream, ProcessLimits, TerminalSize};
-use stead_place::Directories;
-use stead_place::blueprint::{Blueprint, Limits, Network, Workspace, WorkspaceKind};
-use stead_place::client::{Spawner, Stewards, Trouble};
+use stead_domain::ids::EnvironmentId;
+use stead_domain::process::{ExitCause, OutputStream, TerminalSize};
+use stead_place::blueprint::Blueprint;
+use stead_place::client::Trouble;
 use stead_place::log::Piece;
-use stead_place::protocol::{Answer, Call, Progress, Refusal, Start};
-use tempfile::TempDir;
+use stead_place::protocol::{Answer, Call, Refusal, Start};
 
-struct House {
-    _directory: TempDir,
-    data: PathBuf,
-    stewards: Stewards,
-    context: Context,
-}
+mod house;
 
-impl House {
-    fn new() -> Self {
-        let directory = TempDir::new().unwrap();
-        let data = directory.path().join("data");
-        std::fs::create_dir_all(data.join("workspace")).unwrap();
-        let stewards = stewards(&data);
-        Self { _directory: directory, data, stewards, context: stead_testing::context(1).0 }
-    }
-
-    fn blueprint(&self, environment: EnvironmentId) -> Blueprint {
-        let directories = Directories::below(&self.data);
-        Blueprint {
-            environment,
-            spec_version: 1,
-            run: directories.run(environment),
-            logs: directories.logs(environment),
-            skeleton: self.data.join("skeleton"),
-            hostname: "test".to_owned(),
-            workspace: Workspace { path: "/workspace".into(), source: self.data.join("workspace"), access: WorkspaceKind::ReadWrite },
-            binds: Vec::new(),
-            protected: Vec::new(),
-            hidden: Vec::new(),
-            network: Network::Disabled,
-            limits: Limits::default(),
-            env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
-            idle_milliseconds: 60_000,
-        }
-    }
-
-    fn start(&self, script: &str) -> Start {
-        Start {
-            process: ProcessId::new(&self.context),
-            argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
-            cwd: None,
-            env: Vec::new(),
-            stdin_open: false,
-            terminal: None,
-            timeout_milliseconds: None,
-            limits: ProcessLimits::default(),
-            fence: 0,
-        }
-    }
-
-    async fn until_over(&self, environment: EnvironmentId, process: ProcessId) -> Progress {
-        until_over(&self.stewards, environment, process).await
-    }
-
-    async fn text(&self, environment: EnvironmentId, process: ProcessId, stream: Option<OutputStream>) -> String {
-        let found = self.stewards.read(environment, process, 0, stream, 1 << 24).await.unwrap().unwrap();
-        let pieces = found.pieces.into_iter().map(|piece| match piece {
-            Piece::Bytes { bytes, .. } => bytes,
-            Piece::Gap { from, to } => format!("[{from}-{to}]").into_bytes(),
-        });
-        String::from_utf8(pieces.collect::<Vec<_>>().concat()).unwrap()
-    }
-}
-
-fn stewards(data: &Path) -> Stewards {
-    Stewards::new(Directories::below(data), Spawner::new(env!("CARGO_BIN_EXE_stead-spawner").into(), vec![data.join("skeleton").into()]))
-}
-
-async fn until_over(stewards: &Stewards, environment: EnvironmentId, process: ProcessId) -> Progress {
-    let mut seen = stewards.progress(environment, process).await.unwrap().unwrap();
-    while seen.exit.is_none() {
-        seen = stewards.further(environment, process, &seen).await.unwrap().unwrap();
-    }
-    seen
-}
+use house::{House, stewards, until_over};
 
 #[tokio::test]
 async fn a_command_runs_and_what_it_said_stays() {
@@ -199,7 +124,7 @@ async fn deadlines_signals_and_sleep_end_a_process() {
 async fn a_killed_steward_takes_all_with_it_and_the_rest_is_told() {
     let house = House::new();
     let environment = EnvironmentId::new(&house.context);
-    let start = house.start("echo said; touch alive; sleep 60; touch too-late");
+    let start = house.start("touch alive; echo said; sleep 60; touch too-late");
     house.stewards.start(&house.blueprint(environment), &start).await.unwrap();
     let connection = house.stewards.find(environment).await.unwrap().unwrap();
     let Answer::Hello { pid, .. } = connection.call(Call::Hello { protocol: 1 }, &[]).await.unwrap() else { panic!("no hello") };

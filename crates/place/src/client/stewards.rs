@@ -183,17 +183,22 @@ impl Stewards {
     pub async fn sleep(&self, environment: EnvironmentId, at_once: bool) -> Result<(), Trouble> {
         while let Some(connection) = self.find(environment).await? {
             match connection.call(Call::Sleep { at_once }, &[]).await {
-                Ok(_) | Err(Trouble::Gone) => {}
+                // It says so a moment before it lets go of its lock, and is looked for until it has.
+                Ok(_) | Err(Trouble::Gone) => tokio::time::sleep(MOMENT).await,
                 Err(trouble) => return Err(trouble),
             }
-            // It says so a moment before it lets go of its lock.
-            let directory = self.directories.run(environment);
-            for _ in 0..LEAVING {
-                if !steward_lock::is_held(&directory).map_err(broken)? {
-                    return Ok(());
-                }
-                tokio::time::sleep(MOMENT).await;
-            }
+        }
+        steward_lock::clear(&self.directories.run(environment)).map_err(broken)
+    }
+
+    /// Removes what stewards left that did not end by themselves. Blocks.
+    pub fn clear(&self) -> io::Result<()> {
+        let entries = match std::fs::read_dir(self.directories.all_runs()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            outcome => outcome?,
+        };
+        for entry in entries {
+            steward_lock::clear(&entry?.path())?;
         }
         Ok(())
     }

@@ -60,9 +60,9 @@ async fn apply(client: &Client, found: &Found, allow_unenforced: bool) -> Result
     }
     let filter = EnvironmentFilter { name: Some(id.clone()), ..EnvironmentFilter::default() };
     let page = client.list_environments(&filter, &ListOptions::default()).await?;
-    // A name may stand twice, once for the project and once for each owner; a file speaks of the project's.
-    let present = page.items.into_iter().find(|environment| environment.scope.is_none());
-    let Some(present) = present else {
+    // A name may stand twice, once for the project and once for each owner; a file speaks of the project's, and so does a list that does
+    // not ask for a scope.
+    let Some(present) = page.items.into_iter().next() else {
         let mut body = json!({ "name": id, "spec": wanted });
         if allow_unenforced {
             body["allow_unenforced"] = Value::Bool(true);

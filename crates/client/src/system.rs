@@ -51,6 +51,9 @@ pub struct PruneReport {
 pub struct PrunedItem {
     pub what: String,
     pub count: u64,
+    /// Whether it may hold somebody's work that is nowhere else.
+    #[serde(default)]
+    pub irreplaceable: bool,
 }
 
 impl Client {

@@ -115,7 +115,7 @@ pub enum Command {
     /// The server's own affairs
     #[command(subcommand)]
     System(system::SystemCommand),
-    /// Remove records that the server has kept for long enough
+    /// Remove what the server has kept for long enough
     Prune(system::Prune),
     /// The settings that commands use
     #[command(subcommand)]

@@ -1,5 +1,6 @@
 //! Sending requests: one connection kept open, repetition where it is safe, and replies as types.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,7 +13,7 @@ use tokio::sync::Mutex;
 
 use crate::connection::{Connection, Interruption, within};
 use crate::request::escape;
-use crate::{ClientError, Endpoint, Key, Request, Response, Result};
+use crate::{ClientError, Endpoint, Key, Request, Response, Result, tls};
 
 const REPLY_LIMIT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: u64 = 5;
@@ -23,13 +24,22 @@ pub struct Client {
     key: Option<Key>,
     project: String,
     context: Context,
+    /// A file of certificates to trust instead of the machine's.
+    trusted: Option<PathBuf>,
     /// The one connection, between requests.
     connection: Mutex<Option<Connection>>,
 }
 
 impl Client {
     pub fn new(endpoint: Endpoint, key: Option<Key>, project: impl Into<String>, context: Context) -> Self {
-        Self { endpoint, key, project: project.into(), context, connection: Mutex::new(None) }
+        Self { endpoint, key, project: project.into(), context, trusted: None, connection: Mutex::new(None) }
+    }
+
+    /// Trusts the certificates of this file and no others.
+    #[must_use]
+    pub fn trusting(mut self, certificates: Option<PathBuf>) -> Self {
+        self.trusted = certificates;
+        self
     }
 
     pub fn endpoint(&self) -> &Endpoint {
@@ -49,7 +59,7 @@ impl Client {
     pub async fn connect(&self) -> Result<()> {
         let mut slot = self.connection.lock().await;
         if slot.is_none() {
-            *slot = Some(Connection::open(&self.endpoint).await?);
+            *slot = Some(Connection::open(&self.endpoint, self.trusted.as_deref()).await?);
         }
         Ok(())
     }
@@ -84,7 +94,9 @@ impl Client {
                 Interruption::Lost(cause) => (cause, request.method != Method::PATCH),
             };
             if repeated || !may_repeat {
-                return Err(ClientError::Lost { address: self.endpoint.to_string(), cause });
+                let lost = ClientError::Lost { address: self.endpoint.to_string(), cause };
+                // A server that expects TLS hangs up on whoever begins without.
+                return Err(if self.endpoint.is_secure() { lost } else { tls::wrong_scheme(&self.endpoint).await.unwrap_or(lost) });
             }
             repeated = true;
         }
@@ -98,6 +110,10 @@ impl Client {
         }
         match serde_json::from_slice::<ErrorBody>(&response.body) {
             Ok(body) => Err(ClientError::Reply { status: response.status, body: Box::new(body) }),
+            // Some say so, in words of their own, where TLS is expected.
+            Err(_) if response.status == 400 && !self.endpoint.is_secure() => {
+                Err(tls::wrong_scheme(&self.endpoint).await.unwrap_or_else(|| self.not_json(&response)))
+            }
             Err(_) => Err(self.not_json(&response)),
         }
     }
@@ -123,7 +139,7 @@ impl Client {
         };
         let mut connection = match kept {
             Some(kept) => kept,
-            None => Connection::open(&self.endpoint).await?,
+            None => Connection::open(&self.endpoint, self.trusted.as_deref()).await?,
         };
         let outcome = connection.send(self.write(request)?).await;
         if outcome.is_ok() {

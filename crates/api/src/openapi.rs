@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use stead_domain::environment::ScopeFilter;
 use stead_domain::error::ErrorBody;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder};
@@ -29,7 +30,7 @@ use utoipa::{IntoResponses, Modify, OpenApi as _};
         (name = "audit", description = "Who changed what, when, from where"),
         (name = "system", description = "The server itself"),
     ),
-    components(schemas(ErrorBody)),
+    components(schemas(ErrorBody, ScopeFilter)),
     modifiers(&Security),
     security(("bearer" = [])),
 )]

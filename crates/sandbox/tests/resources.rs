@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::{Case, command, end_of, next, plan, request, run, started};
+use common::{Case, Outcome, command, end_of, next, plan, request, run, started};
 use stead_sandbox::cgroup::{Availability, Group, Limits};
 use stead_sandbox::{Error, Event, Place, Plan, StartStep};
 
@@ -25,18 +25,15 @@ fn main() {
 }
 
 /// A place in a group, if this host can have one for us; says so if not.
-fn bounded(directory: &Path, name: &str, limits: Limits) -> Option<(Place, Group)> {
+fn bounded(directory: &Path, name: &str, limits: Limits) -> Result<(Place, Group), String> {
     let available = Availability::probe();
     available.prepare().unwrap();
     match Group::create(&available, &format!("test-{name}-{}", std::process::id()), limits) {
         Ok(group) => {
             let place = Place::start(&Plan { group: Some(group.clone()), ..plan(directory) }).unwrap();
-            Some((place, group))
+            Ok((place, group))
         }
-        Err(Error::Unavailable { what, why }) => {
-            println!("not run: {what}: {why}");
-            None
-        }
+        Err(Error::Unavailable { what, why }) => Err(format!("{what}: {why}")),
         Err(error) => panic!("{error}"),
     }
 }
@@ -47,9 +44,9 @@ fn finish(place: Place, group: &Group) {
     group.remove().unwrap();
 }
 
-fn fork_bomb(directory: &Path) {
+fn fork_bomb(directory: &Path) -> Outcome {
     let limits = Limits { pids: Some(64), ..Limits::default() };
-    let Some((mut place, group)) = bounded(directory, "bomb", limits) else { return };
+    let (mut place, group) = bounded(directory, "bomb", limits)?;
     let bomb = "import os, sys, time
 forks = 0
 try:
@@ -79,11 +76,12 @@ except BlockingIOError:
     assert!(usage.pids <= 64, "{usage:?}");
     finish(place, &group);
     assert!(began.elapsed() < Duration::from_secs(5));
+    Ok(())
 }
 
-fn memory_hog(directory: &Path) {
+fn memory_hog(directory: &Path) -> Outcome {
     let limits = Limits { memory_bytes: Some(64 << 20), ..Limits::default() };
-    let Some((mut place, group)) = bounded(directory, "hog", limits) else { return };
+    let (mut place, group) = bounded(directory, "hog", limits)?;
     let (exit, text) = run(&mut place, &command(&["sh", "-c", "python3 -c 'x = b\"x\" * 300000000'; echo $?"]));
     assert_eq!((exit.code, text.trim().ends_with("137")), (Some(0), true), "{text}");
     assert_eq!(group.events().unwrap().oom_kills, 1);
@@ -91,21 +89,23 @@ fn memory_hog(directory: &Path) {
     assert!(usage.peak_memory_bytes <= 64 << 20 && usage.cpu_microseconds > 0, "{usage:?}");
     assert_eq!(run(&mut place, &command(&["true"])).0.code, Some(0), "init is still there");
     finish(place, &group);
+    Ok(())
 }
 
-fn files_in_memory(directory: &Path) {
+fn files_in_memory(directory: &Path) -> Outcome {
     let limits = Limits { memory_bytes: Some(32 << 20), ..Limits::default() };
-    let Some((mut place, group)) = bounded(directory, "files", limits) else { return };
+    let (mut place, group) = bounded(directory, "files", limits)?;
     let (exit, text) = run(&mut place, &command(&["sh", "-c", "head -c 200000000 /dev/zero > /tmp/x"]));
     assert!(exit.code != Some(0) && text.contains("No space"), "{text}");
     assert_eq!(group.events().unwrap().oom_kills, 0);
     let usage = group.usage().unwrap();
     assert!(usage.peak_memory_bytes <= 32 << 20, "{usage:?}");
     finish(place, &group);
+    Ok(())
 }
 
-fn stopped(directory: &Path) {
-    let Some((mut place, group)) = bounded(directory, "stopped", Limits::default()) else { return };
+fn stopped(directory: &Path) -> Outcome {
+    let (mut place, group) = bounded(directory, "stopped", Limits::default())?;
     request(&mut place, 1, &command(&["sh", "-c", "setsid sleep 600 & kill -STOP $$"]));
     started(&mut place);
     std::thread::sleep(Duration::from_millis(100));
@@ -114,25 +114,26 @@ fn stopped(directory: &Path) {
     group.kill().unwrap();
     finish(place, &group);
     assert!(began.elapsed() < Duration::from_secs(3));
+    Ok(())
 }
 
-fn refused(_: &Path) {
+fn refused(_: &Path) -> Outcome {
     let available = Availability::probe();
     assert!(Group::create(&available, "../escape", Limits::default()).is_err());
     if available.has_groups() {
-        println!("not run: this host can keep them");
-    } else {
-        for limits in [
-            Limits { pids: Some(5), ..Limits::default() },
-            Limits { memory_bytes: Some(5 << 20), ..Limits::default() },
-            Limits { cpus: Some(0.5), ..Limits::default() },
-        ] {
-            assert!(matches!(Group::create(&available, "refused", limits), Err(Error::Unavailable { .. })));
-        }
+        return Err("this host can keep them".to_owned());
     }
+    for limits in [
+        Limits { pids: Some(5), ..Limits::default() },
+        Limits { memory_bytes: Some(5 << 20), ..Limits::default() },
+        Limits { cpus: Some(0.5), ..Limits::default() },
+    ] {
+        assert!(matches!(Group::create(&available, "refused", limits), Err(Error::Unavailable { .. })));
+    }
+    Ok(())
 }
 
-fn many_strays(directory: &Path) {
+fn many_strays(directory: &Path) -> Outcome {
     let mut place = Place::start(&plan(directory)).unwrap();
     let strays = "import os\nfor i in range(100):\n  if os.fork() == 0:\n    for j in range(100):\n      if os.fork() == 0: os._exit(0)\n    os._exit(0)";
     let (exit, text) = run(&mut place, &command(&["python3", "-c", strays]));
@@ -146,9 +147,10 @@ fn many_strays(directory: &Path) {
         assert!(Instant::now() < until, "{text}");
     }
     assert!(place.receive().unwrap().is_none());
+    Ok(())
 }
 
-fn raised(directory: &Path) {
+fn raised(directory: &Path) -> Outcome {
     let mut place = Place::start(&plan(directory)).unwrap();
     for attempt in [
         "import os; os.nice(-1)",
@@ -165,4 +167,5 @@ fn raised(directory: &Path) {
         let (exit, text) = run(&mut place, &command(&["python3", "-c", attempt]));
         assert_ne!(exit.code, Some(0), "{attempt}: {text}");
     }
+    Ok(())
 }

@@ -240,7 +240,7 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
     if own_root {
         return Ok(vec!["/".to_owned()]);
     }
-    writable.extend(trees.binds.iter().filter(|bound| bound.writable).map(|bound| format!("/{}", bound.target)));
+    writable.extend(binds.iter().filter(|bound| bound.writable).map(|bound| format!("/{}", bound.target)));
     Ok(writable)
 }
 

@@ -95,12 +95,23 @@ impl Stewards {
         let mut silent = 0;
         for _ in 0..LEAVING {
             if let Some(connection) = self.find_in(&mut known, blueprint.environment).await? {
-                return Ok(connection);
+                if connection.version() == blueprint.spec_version {
+                    return Ok(connection);
+                }
+                // Made from another version of the definition: nothing new begins under what is no longer meant.
+                match connection.call(Call::Activity, &[]).await {
+                    Ok(Answer::Activity { processes: 0, .. }) => drop(connection.call(Call::Sleep { at_once: true }, &[]).await),
+                    Ok(_) => return Err(Trouble::Outdated),
+                    Err(Trouble::Gone) => {}
+                    Err(trouble) => return Err(trouble),
+                }
+                tokio::time::sleep(MOMENT).await;
+                continue;
             }
             let (spawner, plan) = (Arc::clone(&self.spawner), blueprint.clone());
             let stream = spawn_blocking(move || spawner.spawn(plan)).await.map_err(broken)?.map_err(broken)?;
             let stream = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream)).map_err(broken)?;
-            match Connection::first(stream, &self.tasks).await {
+            match Connection::first(stream, blueprint.spec_version, &self.tasks).await {
                 Ok(connection) => {
                     *known = Some(Arc::clone(&connection));
                     return Ok(connection);

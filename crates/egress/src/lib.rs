@@ -2,8 +2,13 @@
 
 pub mod address;
 pub mod dns;
+pub mod environment;
 pub mod host;
+pub mod journal;
+pub mod limits;
 pub mod policy;
 pub mod reason;
+pub mod relay;
 pub mod sniff;
 pub mod synthetic;
+pub mod upstream;

@@ -167,7 +167,7 @@ mod tests {
         let mut outbound = Outbound { writer: Vec::new(), counter: &counter };
         let (sender, receiver) = oneshot::channel();
         sender.send(switched).unwrap();
-        let check = |head: &Head| if head.authority == "a.example" { Ok(()) } else { Err(Reason::HostMismatch) };
+        let check = |head: &Head| if head.authority.as_deref() == Some("a.example") { Ok(()) } else { Err(Reason::HostMismatch) };
         let outcome = requests(&mut inbound, &mut outbound, check, receiver).await;
         assert_eq!(counter.load(Ordering::Relaxed), outbound.writer.len() as u64);
         (outcome, String::from_utf8(outbound.writer).unwrap())

@@ -22,8 +22,8 @@ pub struct Head {
     pub length: usize,
     pub method: String,
     pub target: String,
-    /// The `Host` field.
-    pub authority: String,
+    /// The `Host` field; only `CONNECT` can do without.
+    pub authority: Option<String>,
     pub body: Body,
     /// Asks for another protocol on the same connection, and not for HTTP/2.
     pub upgrade: bool,
@@ -124,17 +124,22 @@ fn read(request: &httparse::Request<'_, '_>, length: usize) -> Result<Head, Reas
         ([coding], []) if coding.eq_ignore_ascii_case("chunked") && request.version == Some(1) => Body::Chunked,
         _ => return Err(Reason::MalformedRequest),
     };
-    let [authority] = hosts[..] else { return Err(Reason::HostMissing) };
+    let authority = match hosts[..] {
+        [authority] => Some(authority.to_owned()),
+        // Python sends none.
+        [] if method == "CONNECT" => None,
+        _ => return Err(Reason::HostMissing),
+    };
     let upgrade = !upgrades.is_empty() && !upgrades.iter().any(|value| value.to_ascii_lowercase().contains("h2c"));
-    Ok(Head { length, method: method.to_owned(), target: target.to_owned(), authority: authority.to_owned(), body, upgrade })
+    Ok(Head { length, method: method.to_owned(), target: target.to_owned(), authority, body, upgrade })
 }
 
 impl Head {
     /// The host and port of every place that names one; they must agree.
     pub fn destination(&self) -> Result<(Host, Option<u16>), Reason> {
-        let named = Host::parse_authority(&self.authority).map_err(|_| Reason::HostMismatch)?;
+        let named = self.authority.as_deref().map(Host::parse_authority).transpose().map_err(|_| Reason::HostMismatch)?;
         if self.target.starts_with('/') || self.target == "*" {
-            return Ok(named);
+            return named.ok_or(Reason::HostMissing);
         }
         let (authority, port) = if self.method == "CONNECT" {
             Host::parse_authority(&self.target).map_err(|_| Reason::MalformedRequest)?
@@ -143,15 +148,19 @@ impl Head {
             if !scheme.eq_ignore_ascii_case("http") {
                 return Err(Reason::MalformedRequest);
             }
-            let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
-            Host::parse_authority(&rest[..end]).map_err(|_| Reason::MalformedRequest)?
+            Host::parse_authority(&rest[..authority_end(rest)]).map_err(|_| Reason::MalformedRequest)?
         };
         let default = if self.method == "CONNECT" { None } else { Some(80) };
-        if named.0 != authority || (named.1.is_some() && named.1.or(default) != port.or(default)) {
+        if named.is_some_and(|(host, named)| host != authority || named.is_some_and(|named| Some(named) != port.or(default))) {
             return Err(Reason::HostMismatch);
         }
         Ok((authority, port.or(default)))
     }
+}
+
+/// Where the authority ends in what follows `http://`.
+pub fn authority_end(rest: &str) -> usize {
+    rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len())
 }
 
 #[cfg(test)]
@@ -218,6 +227,8 @@ mod tests {
         assert_eq!(absolute.destination().unwrap(), (Host::parse("a.example").unwrap(), Some(8080)));
         let connect = head("CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n");
         assert_eq!(connect.destination().unwrap(), (Host::parse("a.example").unwrap(), Some(443)));
+        let bare = head("CONNECT a.example:443 HTTP/1.0\r\n\r\n");
+        assert_eq!(bare.destination().unwrap(), (Host::parse("a.example").unwrap(), Some(443)));
         for text in [
             "GET http://evil.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n",
             "CONNECT evil.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n",

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -14,6 +15,7 @@ use crate::journal::{Decision, Entry, Journal};
 use crate::limits::Limits;
 use crate::policy::Policy;
 use crate::reason::Reason;
+use crate::relay::stream::Interrupted;
 use crate::sniff::{Expected, Protocol};
 use crate::synthetic::{SyntheticNames, is_synthetic};
 use crate::upstream::Resolver;
@@ -80,6 +82,14 @@ impl Environment {
         self.tasks.spawn(async move {
             stop.run_until_cancelled(work).await;
         });
+    }
+
+    /// The beginning of a connection: it must come in time.
+    pub async fn beginning<T>(&self, work: impl Future<Output = Result<T, Interrupted>>) -> Result<T, Interrupted> {
+        tokio::select! {
+            outcome = timeout(self.shared.limits.beginning, work) => outcome.unwrap_or(Err(Reason::SlowStart.into())),
+            () = self.stop.cancelled() => Err(Interrupted::Broken),
+        }
     }
 
     /// Ends everything and waits for it.

@@ -1,6 +1,7 @@
 //! What leaves an environment.
 
 pub mod address;
+pub mod control;
 pub mod dns;
 pub mod environment;
 pub mod host;
@@ -11,6 +12,9 @@ pub mod policy;
 pub mod proxy;
 pub mod reason;
 pub mod relay;
+mod run;
 pub mod sniff;
+mod sources;
 pub mod synthetic;
 pub mod upstream;
+pub use run::{Options, RunError, run};

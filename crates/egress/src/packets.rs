@@ -1,13 +1,12 @@
 //! Packets for ports where nothing listens. The kernel refuses them and leaves no trace; this reads them beside it, for the journal.
 
 use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::net::RecvFlags;
-use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe;
 use tokio::time::{Instant, sleep};
 
 use crate::environment::Environment;
@@ -26,15 +25,14 @@ pub struct Attempt {
     pub datagram: bool,
 }
 
-/// Reads an `AF_PACKET` socket on the environment's loopback. `listening` are the TCP ports that connections are taken on.
-pub async fn watch(environment: Arc<Environment>, socket: AsyncFd<OwnedFd>, listening: HashSet<u16>) {
+/// Reads an `AF_PACKET` socket on the environment's loopback, which comes as a pipe because it is read like one. `listening` are the TCP ports that connections are taken on.
+pub async fn watch(environment: Arc<Environment>, socket: pipe::Receiver, listening: HashSet<u16>) {
     let (mut told, mut until) = (HashSet::new(), Instant::now() + WINDOW);
     let mut packet = [0; 128];
     loop {
-        let Ok(mut ready) = socket.readable().await else { return };
-        let received = ready.try_io(|socket| Ok(rustix::net::recv(socket, &mut packet[..], RecvFlags::DONTWAIT)?.0));
-        match received {
-            Ok(Ok(length)) => {
+        // Not `read`: a short read means an empty pipe to it, and here only a short packet.
+        match socket.readable().await.and_then(|()| socket.try_read(&mut packet)) {
+            Ok(length) if length > 0 => {
                 let Some(attempt) = parse(&packet[..length]) else { continue };
                 let taken = if attempt.datagram { attempt.port == 53 } else { listening.contains(&attempt.port) };
                 // What stays inside is the environment's own affair.
@@ -52,8 +50,8 @@ pub async fn watch(environment: Arc<Environment>, socket: AsyncFd<OwnedFd>, list
                     environment.note_refusal(host, attempt.port, protocol, Reason::NoListener);
                 }
             }
-            Ok(Err(_)) => sleep(Duration::from_millis(100)).await,
-            Err(_not_ready) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Ok(_) | Err(_) => sleep(Duration::from_millis(100)).await,
         }
     }
 }

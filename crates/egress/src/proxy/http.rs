@@ -1,5 +1,7 @@
 //! `CONNECT host:port`, and `GET http://host/…`.
 
+use std::time::Duration;
+
 use bytes::Buf;
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::time::timeout;
@@ -16,12 +18,10 @@ type Reader = Inbound<ReadHalf<Box<dyn Stream>>>;
 type Writer = WriteHalf<Box<dyn Stream>>;
 
 pub async fn serve(environment: &Environment, mut inbound: Reader, mut writer: Writer) {
-    let within = environment.shared.limits.beginning;
-    let head = match timeout(within, next_head(&mut inbound)).await {
-        Ok(Ok(Some(head))) => head,
-        Ok(Ok(None) | Err(Interrupted::Broken)) => return,
-        Ok(Err(Interrupted::Refused(reason))) => return refuse(environment, &mut writer, None, reason).await,
-        Err(_) => return refuse(environment, &mut writer, None, Reason::SlowStart).await,
+    let head = match environment.beginning(next_head(&mut inbound)).await {
+        Ok(Some(head)) => head,
+        Ok(None) | Err(Interrupted::Broken) => return,
+        Err(Interrupted::Refused(reason)) => return refuse(environment, &mut writer, None, reason).await,
     };
     let expected = match destination(environment, &head) {
         Ok(expected) => expected,
@@ -91,7 +91,7 @@ fn rewrite(head: &[u8]) -> Result<Vec<u8>, Reason> {
 }
 
 async fn refuse(environment: &Environment, writer: &mut Writer, expected: Option<&Expected>, reason: Reason) {
-    let _ = timeout(environment.shared.limits.beginning, async {
+    let _ = timeout(Duration::from_secs(1), async {
         let _ = writer.write_all(&refusal_page(reason)).await;
         let _ = writer.shutdown().await;
     })

@@ -4,7 +4,6 @@ mod http;
 mod socks;
 
 use tokio::io::split;
-use tokio::time::timeout;
 
 use crate::environment::Environment;
 use crate::host::Host;
@@ -16,12 +15,11 @@ use crate::sniff::Expected;
 pub async fn serve(environment: &Environment, stream: Box<dyn Stream>) {
     let (reader, writer) = split(stream);
     let mut inbound = Inbound::new(reader);
-    let within = environment.shared.limits.beginning;
-    let Ok(Ok(true)) = timeout(within, inbound.fill()).await else { return };
+    let Ok(true) = environment.beginning(async { Ok(inbound.fill().await?) }).await else { return };
     if inbound.buffer.first() == Some(&5) {
-        socks::serve(environment, inbound, writer).await
+        socks::serve(environment, inbound, writer).await;
     } else {
-        http::serve(environment, inbound, writer).await
+        http::serve(environment, inbound, writer).await;
     }
 }
 

@@ -2,7 +2,6 @@
 
 use bytes::Buf;
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadHalf, WriteHalf};
-use tokio::time::timeout;
 
 use crate::environment::Environment;
 use crate::host::Host;
@@ -15,8 +14,7 @@ const NO_USER: u8 = 0;
 const CONNECT: u8 = 1;
 
 pub async fn serve(environment: &Environment, mut inbound: Inbound<ReadHalf<Box<dyn Stream>>>, mut writer: WriteHalf<Box<dyn Stream>>) {
-    let within = environment.shared.limits.beginning;
-    let greeted = timeout(within, async {
+    let greeted = environment.beginning(async {
         let methods = read(&mut inbound, greeting).await?;
         if !methods.contains(&NO_USER) {
             writer.write_all(&[5, 0xff]).await?;
@@ -26,10 +24,9 @@ pub async fn serve(environment: &Environment, mut inbound: Inbound<ReadHalf<Box<
         read(&mut inbound, request).await
     });
     let decided = match greeted.await {
-        Ok(Ok((host, port))) => super::expected(environment, host, port),
-        Ok(Err(Interrupted::Broken)) => return,
-        Ok(Err(Interrupted::Refused(reason))) => Err(reason),
-        Err(_) => Err(Reason::SlowStart),
+        Ok((host, port)) => super::expected(environment, host, port),
+        Err(Interrupted::Broken) => return,
+        Err(Interrupted::Refused(reason)) => Err(reason),
     };
     let expected = match decided {
         Ok(expected) => expected,

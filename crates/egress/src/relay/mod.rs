@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use crate::address::normalised;
 use crate::environment::Environment;
 use crate::journal::{Decision, Entry};
 use crate::policy::Access;
@@ -35,8 +36,9 @@ pub type Client = (Inbound<ReadHalf<Box<dyn Stream>>>, WriteHalf<Box<dyn Stream>
 const CLIENT_FIRST: [u16; 2] = [80, 443];
 
 /// Takes a connection, if there is room for it.
-pub async fn accept(incoming: Incoming) {
+pub fn accept(incoming: Incoming) {
     let Incoming { environment, destination, stream } = incoming;
+    let destination = SocketAddr::new(normalised(destination.ip()), destination.port());
     let Some(slot) = environment.slot() else {
         environment.note_refusal(destination.ip(), destination.port(), Protocol::Tcp, Reason::TooManyConnections);
         return;
@@ -121,11 +123,7 @@ where
             }
         }
     };
-    let within = environment.shared.limits.beginning;
-    tokio::select! {
-        outcome = timeout(within, reading) => outcome.unwrap_or(Err(Reason::SlowStart.into())),
-        () = environment.stop.cancelled() => Err(Interrupted::Broken),
-    }
+    environment.beginning(reading).await
 }
 
 /// Decides, resolves once, and connects.

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use stead_domain::Randomness;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -25,14 +26,15 @@ pub struct Shared {
     pub limits: Limits,
     pub resolver: Arc<dyn Resolver>,
     pub journal: Journal,
+    pub randomness: Arc<dyn Randomness>,
     pub slots: Arc<Semaphore>,
     pub connections: AtomicU64,
 }
 
 impl Shared {
-    pub fn new(limits: Limits, resolver: Arc<dyn Resolver>, journal: Journal) -> Arc<Self> {
+    pub fn new(limits: Limits, resolver: Arc<dyn Resolver>, journal: Journal, randomness: Arc<dyn Randomness>) -> Arc<Self> {
         let slots = Arc::new(Semaphore::new(limits.all_connections));
-        Arc::new(Self { limits, resolver, journal, slots, connections: AtomicU64::new(1) })
+        Arc::new(Self { limits, resolver, journal, randomness, slots, connections: AtomicU64::new(1) })
     }
 }
 

@@ -16,5 +16,6 @@ mod run;
 pub mod sniff;
 mod sources;
 pub mod synthetic;
+mod tun;
 pub mod upstream;
 pub use run::{Options, RunError, run};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use stead_domain::Clock;
+use stead_domain::Context;
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -45,7 +45,7 @@ pub enum RunError {
 }
 
 /// Serves until `stop`. Whatever it held is closed then, and nothing gets out any more.
-pub async fn run(options: Options, clock: Arc<dyn Clock>, stop: CancellationToken) -> Result<(), RunError> {
+pub async fn run(options: Options, context: Context, stop: CancellationToken) -> Result<(), RunError> {
     for path in [&options.directory, &options.journal.directory] {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(|source| RunError::Directory { path: path.clone(), source })?;
@@ -54,9 +54,10 @@ pub async fn run(options: Options, clock: Arc<dyn Clock>, stop: CancellationToke
     let path = control::socket_path(&options.directory);
     let listener = listen(&path).map_err(|source| RunError::Socket { path: path.clone(), source })?;
     let tasks = TaskTracker::new();
-    let journal = Journal::start(options.journal, clock, &tasks);
+    let journal = Journal::start(options.journal, context.clock, &tasks);
     let limits = Limits { all_connections: options.limits.all_connections.min(affordable_connections()), ..options.limits };
-    control::serve(listener, Shared::new(limits, options.resolver, journal), stop).await;
+    let shared = Shared::new(limits, options.resolver, journal, context.randomness);
+    control::serve(listener, shared, stop).await;
     let _ = std::fs::remove_file(path);
     // The last lines are written when nobody can hand in another.
     tasks.close();

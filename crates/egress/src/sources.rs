@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::fs::FileType;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use tokio::net::unix::pipe;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
@@ -18,7 +19,7 @@ use crate::reason::Reason;
 use crate::relay::{Incoming, accept};
 use crate::sniff::Protocol;
 use crate::upstream::keep_alive;
-use crate::{dns, packets, proxy};
+use crate::{dns, packets, proxy, tun};
 
 /// A descriptor that was looked at and can be used.
 pub(crate) enum Source {
@@ -27,6 +28,7 @@ pub(crate) enum Source {
     DnsStreams(TcpListener),
     DnsDatagrams(UdpSocket),
     Packets(pipe::Receiver),
+    Tun(tun::Device),
 }
 
 /// What a listener offers by itself, wherever it was reached.
@@ -50,9 +52,13 @@ impl Source {
 
     fn one(socket: Socket, descriptor: OwnedFd) -> Result<Self, std::io::Error> {
         let wrong = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
+        rustix::io::ioctl_fionbio(&descriptor, true)?;
+        if let Socket::Tun { mtu } = socket {
+            let device = FileType::from_raw_mode(rustix::fs::fstat(&descriptor)?.st_mode) == FileType::CharacterDevice;
+            return if device { tun::Device::new(descriptor, mtu).map(Self::Tun) } else { Err(wrong()) };
+        }
         let family = sockopt::socket_domain(&descriptor)?;
         let kind = sockopt::socket_type(&descriptor)?;
-        rustix::io::ioctl_fionbio(&descriptor, true)?;
         let internet = matches!(family, AddressFamily::INET | AddressFamily::INET6);
         let listener = |descriptor: OwnedFd| {
             if !internet || kind != SocketType::STREAM || !sockopt::socket_acceptconn(&descriptor)? {
@@ -77,7 +83,7 @@ impl Source {
         match self {
             Self::Tcp(_, port) => Some(*port),
             Self::Proxy(listener) | Self::DnsStreams(listener) => listener.local_addr().ok().map(|address| address.port()),
-            Self::DnsDatagrams(_) | Self::Packets(_) => None,
+            Self::DnsDatagrams(_) | Self::Packets(_) | Self::Tun(_) => None,
         }
     }
 
@@ -91,6 +97,7 @@ impl Source {
                 Self::DnsStreams(listener) => environment.spawn(take_streams(owner, listener, Service::Dns)),
                 Self::DnsDatagrams(socket) => environment.spawn(dns::serve_datagrams(owner, socket)),
                 Self::Packets(socket) => environment.spawn(packets::watch(owner, socket, listening.clone())),
+                Self::Tun(device) => environment.spawn(tun::serve(owner, device)),
             }
         }
     }

@@ -13,3 +13,5 @@ mod names;
 mod proxies;
 #[path = "egress/streams.rs"]
 mod streams;
+#[path = "egress/tun.rs"]
+mod tun;

@@ -34,11 +34,13 @@ async fn requests_are_checked_before_anything_changes() {
     let directory = tempfile::tempdir().unwrap();
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     let options = || Options::new(directory.path().join("relay"), directory.path().join("journal"));
-    let clock = || stead_testing::context(1).0.clock;
     let (first, stopped) = (options(), stop.clone());
-    tasks.spawn(async move { run(first, stead_testing::context(1).0.clock, stopped).await });
+    tasks.spawn(async move { run(first, stead_testing::context(1).0, stopped).await });
     let mut client = client(&directory.path().join("relay")).await;
-    assert!(matches!(run(options(), clock(), CancellationToken::new()).await, Err(RunError::Running(_))), "one relay for one directory");
+    assert!(
+        matches!(run(options(), stead_testing::context(1).0, CancellationToken::new()).await, Err(RunError::Running(_))),
+        "one relay for one directory"
+    );
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
     let bad = PolicyText { allowed_hosts: vec!["*".to_owned()], ..policy(&[]) };

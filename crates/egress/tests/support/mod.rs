@@ -49,9 +49,13 @@ pub struct Inside {
 
 impl Inside {
     pub fn new() -> Self {
-        let script =
-            "ip link set lo up && ip route add local 0.0.0.0/0 dev lo && ip -6 route add local ::/0 dev lo && echo ready && exec sleep 600";
-        let mut keeper = Command::new("unshare").args(["--net", "sh", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        Self::with("ip link set lo up && ip route add local 0.0.0.0/0 dev lo && ip -6 route add local ::/0 dev lo")
+    }
+
+    /// Prepared by a script.
+    pub fn with(script: &str) -> Self {
+        let script = format!("{script} && echo ready && exec sleep 600");
+        let mut keeper = Command::new("unshare").args(["--net", "sh", "-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n", "the network namespace could not be made");
@@ -109,13 +113,19 @@ impl World {
     }
 
     pub async fn with_limits(policy: PolicyText, limits: Limits) -> Self {
+        let mut world = Self::around(Inside::new(), limits).await;
+        world.add(policy, &[80, 443, 2222]).await;
+        world
+    }
+
+    pub async fn around(inside: Inside, limits: Limits) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let resolver = Arc::new(TestResolver::default());
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let mut options = Options::new(directory.path().join("relay"), directory.path().join("journal"));
         (options.limits, options.resolver) = (limits, resolver.clone());
-        let (clock, stopped) = (stead_testing::context(1).0.clock, stop.clone());
-        tasks.spawn(async move { run(options, clock, stopped).await.unwrap() });
+        let (context, stopped) = (stead_testing::context(1).0, stop.clone());
+        tasks.spawn(async move { run(options, context, stopped).await.unwrap() });
         let client = loop {
             match Client::connect(&directory.path().join("relay")).await {
                 Ok(client) => break client,
@@ -124,9 +134,7 @@ impl World {
         };
         let pid = std::process::id();
         let upstream = Ipv4Addr::new(127, 64 + (pid >> 8) as u8 % 128, pid as u8, NEXT.fetch_add(1, Ordering::SeqCst));
-        let mut world = Self { inside: Inside::new(), resolver, directory, client, stop, tasks, upstream };
-        world.add(policy, &[80, 443, 2222]).await;
-        world
+        Self { inside, resolver, directory, client, stop, tasks, upstream }
     }
 
     /// Makes the sockets inside and hands them over, as the sandbox will.

@@ -29,12 +29,14 @@ pub struct Shared {
     pub randomness: Arc<dyn Randomness>,
     pub slots: Arc<Semaphore>,
     pub connections: AtomicU64,
+    /// A lookup cannot be broken off; nobody waits for one that nobody wants any more.
+    lookups: TaskTracker,
 }
 
 impl Shared {
     pub fn new(limits: Limits, resolver: Arc<dyn Resolver>, journal: Journal, randomness: Arc<dyn Randomness>) -> Arc<Self> {
         let slots = Arc::new(Semaphore::new(limits.all_connections));
-        Arc::new(Self { limits, resolver, journal, randomness, slots, connections: AtomicU64::new(1) })
+        Arc::new(Self { limits, resolver, journal, randomness, slots, connections: AtomicU64::new(1), lookups: TaskTracker::new() })
     }
 }
 
@@ -44,7 +46,7 @@ pub struct Environment {
     policy: watch::Sender<Arc<Policy>>,
     names: Mutex<SyntheticNames>,
     slots: Arc<Semaphore>,
-    lookups: Semaphore,
+    lookups: Arc<Semaphore>,
     pub stop: CancellationToken,
     pub tasks: TaskTracker,
 }
@@ -62,7 +64,7 @@ impl Environment {
             policy: watch::Sender::new(Arc::new(policy)),
             names: Mutex::default(),
             slots: Arc::new(Semaphore::new(shared.limits.connections)),
-            lookups: Semaphore::new(shared.limits.lookups),
+            lookups: Arc::new(Semaphore::new(shared.limits.lookups)),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             shared,
@@ -126,17 +128,33 @@ impl Environment {
 
     /// Where `expected` may be reached, decided by name before anybody is asked for an address.
     pub async fn addresses(&self, expected: &Expected) -> Result<Vec<IpAddr>, Reason> {
-        let policy = self.policy();
-        policy.decide(&expected.host, expected.port)?;
-        let _turn = self.lookups.acquire().await;
-        crate::upstream::addresses(&expected.host, &policy, &*self.shared.resolver, &self.shared.limits).await
+        self.policy().decide(&expected.host, expected.port)?;
+        self.reachable(&expected.host).await
     }
 
     /// Whether any address of a name may be reached; for `enabled`, where every name is known.
     pub async fn exists(&self, name: &HostName) -> Result<(), Reason> {
-        let _turn = self.lookups.acquire().await;
-        let host = Host::Name(name.clone());
-        crate::upstream::addresses(&host, &self.policy(), &*self.shared.resolver, &self.shared.limits).await.map(drop)
+        self.reachable(&Host::Name(name.clone())).await.map(drop)
+    }
+
+    async fn reachable(&self, host: &Host) -> Result<Vec<IpAddr>, Reason> {
+        let found = match host {
+            Host::Address(address) => vec![*address],
+            Host::Name(name) => timeout(self.shared.limits.resolve, self.look_up(name.clone())).await.unwrap_or(Err(Reason::Unresolved))?,
+        };
+        crate::upstream::reachable(host, found, &self.policy())
+    }
+
+    /// The turn is held until the lookup is really over, however long somebody waits for it: each takes a thread.
+    async fn look_up(&self, name: HostName) -> Result<Vec<IpAddr>, Reason> {
+        let turn = self.lookups.clone().acquire_owned().await;
+        let resolver = self.shared.resolver.clone();
+        let looking = self.shared.lookups.spawn(async move {
+            let found = resolver.resolve(&name).await;
+            drop(turn);
+            found
+        });
+        looking.await.ok().and_then(Result::ok).ok_or(Reason::Unresolved)
     }
 
     /// Waits until a connection that was allowed no longer is.

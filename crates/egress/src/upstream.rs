@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::address::normalised;
 use crate::host::{Host, HostName};
@@ -30,15 +30,8 @@ impl Resolver for HostResolver {
     }
 }
 
-/// The addresses of `host` that may be reached; at least one.
-pub async fn addresses(host: &Host, policy: &Policy, resolver: &dyn Resolver, limits: &Limits) -> Result<Vec<IpAddr>, Reason> {
-    let found = match host {
-        Host::Address(address) => vec![*address],
-        Host::Name(name) => match timeout(limits.resolve, resolver.resolve(name)).await {
-            Ok(Ok(found)) => found,
-            Ok(Err(_)) | Err(_) => return Err(Reason::Unresolved),
-        },
-    };
+/// Those of the addresses of `host` that may be reached; at least one.
+pub fn reachable(host: &Host, found: Vec<IpAddr>, policy: &Policy) -> Result<Vec<IpAddr>, Reason> {
     let (mut reachable, mut denied) = (Vec::new(), Reason::Unresolved);
     for address in found {
         match policy.decide_address(host, address) {
@@ -85,28 +78,15 @@ mod tests {
     use super::*;
     use crate::policy::{Access, PolicyText};
 
-    struct Fixed(Vec<&'static str>);
-
-    #[async_trait]
-    impl Resolver for Fixed {
-        async fn resolve(&self, _: &HostName) -> io::Result<Vec<IpAddr>> {
-            Ok(self.0.iter().map(|text| text.parse().unwrap()).collect())
-        }
-    }
-
-    #[tokio::test]
-    async fn a_name_that_points_inside_is_refused() {
+    #[test]
+    fn a_name_that_points_inside_is_refused() {
         let policy = Policy::parse(&PolicyText { access: Access::Enabled, ..PolicyText::default() }).unwrap();
         let host = Host::parse("rebind.example").unwrap();
-        for (found, reason) in [
-            (vec!["127.0.0.1"], Reason::NonPublicAddress),
-            (vec!["10.0.0.1", "::1"], Reason::NonPublicAddress),
-            (vec!["::ffff:169.254.169.254"], Reason::MetadataAddress),
-            (vec![], Reason::Unresolved),
-        ] {
-            assert_eq!(addresses(&host, &policy, &Fixed(found), &Limits::default()).await, Err(reason));
-        }
-        let mixed = addresses(&host, &policy, &Fixed(vec!["10.0.0.1", "9.9.9.9", "9.9.9.9"]), &Limits::default()).await;
-        assert_eq!(mixed, Ok(vec!["9.9.9.9".parse().unwrap()]));
+        let decide = |found: &[&str]| reachable(&host, found.iter().map(|text| text.parse().unwrap()).collect(), &policy);
+        assert_eq!(decide(&["127.0.0.1"]), Err(Reason::NonPublicAddress));
+        assert_eq!(decide(&["10.0.0.1", "::1"]), Err(Reason::NonPublicAddress));
+        assert_eq!(decide(&["::ffff:169.254.169.254"]), Err(Reason::MetadataAddress));
+        assert_eq!(decide(&[]), Err(Reason::Unresolved));
+        assert_eq!(decide(&["10.0.0.1", "9.9.9.9", "9.9.9.9"]), Ok(vec!["9.9.9.9".parse().unwrap()]));
     }
 }

@@ -67,6 +67,11 @@ impl Client {
         self.done(&Request::Ping, &[]).await
     }
 
+    /// Ends the relay if it has no environment.
+    pub async fn retire(&mut self) -> Result<(), ClientError> {
+        self.done(&Request::Retire, &[]).await
+    }
+
     async fn done(&mut self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
         match self.ask(request, descriptors).await? {
             Reply::Done => Ok(()),

@@ -30,6 +30,8 @@ pub enum Request {
     },
     List,
     Ping,
+    /// Ends the relay, if it has no environment; a newer one may then take its place.
+    Retire,
 }
 
 /// What a descriptor is for. All of them were made inside the environment's network namespace.
@@ -79,4 +81,6 @@ pub enum Failure {
     /// A descriptor is missing, superfluous, or not what the request says.
     InvalidSocket,
     NoSuchEnvironment,
+    /// It has environments, and ends only without them.
+    Busy,
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::net::{UnixListener, UnixStream};
@@ -21,6 +22,9 @@ use crate::sources::Source;
 pub(crate) struct Registry {
     shared: Arc<Shared>,
     environments: Mutex<BTreeMap<String, Held>>,
+    stop: CancellationToken,
+    /// Set by [`Request::Retire`]; its reply goes out first.
+    retired: AtomicBool,
 }
 
 struct Held {
@@ -33,7 +37,7 @@ type Answer = Result<Reply, (Failure, String)>;
 
 /// Takes connections until it is stopped; then everything is closed.
 pub(crate) async fn serve(listener: UnixListener, shared: Arc<Shared>, stop: CancellationToken) {
-    let registry = Arc::new(Registry { shared, environments: Mutex::default() });
+    let registry = Arc::new(Registry { shared, environments: Mutex::default(), stop: stop.clone(), retired: AtomicBool::new(false) });
     let tasks = TaskTracker::new();
     let accepting = async {
         loop {
@@ -83,7 +87,11 @@ async fn converse(registry: &Registry, stream: UnixStream) {
             Err(error) => Err((Failure::Malformed, error.to_string())),
         };
         let reply = answer.unwrap_or_else(|(code, message)| Reply::Failed { code, message });
-        if wire::send(&stream, &reply, &[]).await.is_err() {
+        let sent = wire::send(&stream, &reply, &[]).await;
+        if registry.retired.load(Ordering::SeqCst) {
+            registry.stop.cancel();
+        }
+        if sent.is_err() {
             return;
         }
     }
@@ -101,6 +109,7 @@ impl Registry {
         let mut environments = self.environments.lock().await;
         let missing = |environment: &str| (Failure::NoSuchEnvironment, format!("there is no environment `{environment}` here"));
         match request {
+            Request::Add { .. } if self.retired.load(Ordering::SeqCst) => return Err((Failure::Busy, "the relay is ending".to_owned())),
             Request::Add { environment: id, policy: text, sockets } => {
                 check_id(&id)?;
                 let policy = parse(&text)?;
@@ -133,6 +142,8 @@ impl Registry {
                 return Ok(Reply::List { environments: environments.iter().map(listed).collect() });
             }
             Request::Ping => {}
+            Request::Retire if environments.is_empty() => self.retired.store(true, Ordering::SeqCst),
+            Request::Retire => return Err((Failure::Busy, format!("the relay still has {} environments", environments.len()))),
             Request::Hello { protocol } => return hello(protocol),
         }
         Ok(Reply::Done)

@@ -39,6 +39,9 @@ pub struct Entry {
     pub decision: Decision,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
+    /// What the program itself named, where that is why it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub named: Option<String>,
     /// Where the connection really went.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
@@ -65,6 +68,7 @@ impl Entry {
             protocol,
             decision,
             reason: None,
+            named: None,
             address: None,
             bytes_up: 0,
             bytes_down: 0,

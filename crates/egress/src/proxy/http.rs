@@ -43,10 +43,10 @@ pub async fn serve(environment: &Environment, mut inbound: Reader, mut writer: W
     };
     inbound.buffer.advance(head.length);
     // One request for one connection: the next one may be for another host.
-    carry_with(environment, &expected, address, Protocol::Http, async |up, down| {
+    carry_with(environment, &expected, address, Protocol::Http, async |meter| {
         let (reader, upstream_writer) = upstream.into_split();
-        let mut outbound = Outbound { writer: upstream_writer, counter: up };
-        let mut back = (Inbound::new(reader), Outbound { writer, counter: down });
+        let mut outbound = Outbound { writer: upstream_writer, counter: &meter.up };
+        let mut back = (Inbound::new(reader), Outbound { writer, counter: &meter.down });
         let upward = async {
             outbound.write(&rewritten).await?;
             body(&mut inbound, &mut outbound, head.body).await

@@ -5,7 +5,7 @@ pub mod stream;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadHalf, WriteHalf, split};
@@ -19,7 +19,7 @@ use crate::journal::{Decision, Entry};
 use crate::policy::Access;
 use crate::reason::Reason;
 use crate::sniff::{self, Expected, Protocol};
-use stream::{Inbound, Interrupted, Outbound, Stream, pump};
+use stream::{Inbound, Interrupted, Meter, Outbound, Stream, pump};
 
 /// A connection that a program has opened, wherever it was accepted: the one thing that every source of connections makes.
 pub struct Incoming {
@@ -75,7 +75,8 @@ async fn serve(environment: &Environment, destination: SocketAddr, stream: Box<d
         Err(Interrupted::Broken) => return,
         Err(Interrupted::Refused(reason)) => {
             answer_refusal(&mut writer, &inbound.buffer, reason).await;
-            return environment.refuse(&expected.host, port, protocol_of(&inbound.buffer), reason).await;
+            let entry = Entry::new(&expected.host, port, protocol_of(&inbound.buffer), Decision::Refused).because(reason);
+            return environment.record(Entry { named: sniff::named(&inbound.buffer), ..entry }).await;
         }
     };
     match open(environment, &expected).await {
@@ -145,11 +146,11 @@ pub async fn carry(
     first: Option<Protocol>,
 ) {
     let open = access_is_open(environment);
-    carry_with(environment, &expected, address, first.unwrap_or(Protocol::Tcp), async |up, down| {
+    carry_with(environment, &expected, address, first.unwrap_or(Protocol::Tcp), async |meter| {
         let (mut inbound, writer) = client;
         let (reader, upstream_writer) = upstream.into_split();
-        let mut outbound = Outbound { writer: upstream_writer, counter: up };
-        let mut back = (Inbound::new(reader), Outbound { writer, counter: down });
+        let mut outbound = Outbound { writer: upstream_writer, counter: &meter.up };
+        let mut back = (Inbound::new(reader), Outbound { writer, counter: &meter.down });
         let (switched, wait) = oneshot::channel();
         let upward = async {
             let protocol = match first {
@@ -163,6 +164,7 @@ pub async fn carry(
                     listen(environment, &mut inbound, &expected).await?
                 }
             };
+            let _ = meter.protocol.set(protocol);
             if protocol == Protocol::Http {
                 return http::requests(&mut inbound, &mut outbound, |head| expected.check_request(head, &environment.policy()), wait).await;
             }
@@ -184,9 +186,9 @@ pub async fn carry_with(
     expected: &Expected,
     address: IpAddr,
     protocol: Protocol,
-    work: impl AsyncFnOnce(&AtomicU64, &AtomicU64) -> Result<(), Interrupted>,
+    work: impl AsyncFnOnce(&Meter) -> Result<(), Interrupted>,
 ) {
-    let (up, down) = (AtomicU64::new(0), AtomicU64::new(0));
+    let meter = Meter::default();
     let entry = Entry {
         connection: Some(environment.next_connection()),
         address: Some(address),
@@ -194,7 +196,7 @@ pub async fn carry_with(
     };
     environment.record(entry.clone()).await;
     let reason = tokio::select! {
-        outcome = work(&up, &down) => match outcome {
+        outcome = work(&meter) => match outcome {
             Ok(()) => Reason::Done,
             Err(Interrupted::Broken) => Reason::Broken,
             Err(Interrupted::Refused(reason)) => {
@@ -204,8 +206,9 @@ pub async fn carry_with(
         },
         reason = environment.until_denied(expected, address) => reason,
     };
-    let (bytes_up, bytes_down) = (up.load(Ordering::Relaxed), down.load(Ordering::Relaxed));
-    environment.record(Entry { decision: Decision::Closed, bytes_up, bytes_down, ..entry.because(reason) }).await;
+    let (bytes_up, bytes_down) = (meter.up.load(Ordering::Relaxed), meter.down.load(Ordering::Relaxed));
+    let protocol = meter.protocol.get().copied().unwrap_or(protocol);
+    environment.record(Entry { decision: Decision::Closed, protocol, bytes_up, bytes_down, ..entry.because(reason) }).await;
 }
 
 fn protocol_of(bytes: &[u8]) -> Protocol {

@@ -1,12 +1,14 @@
 //! Bytes on their way: bounded, counted, and only read when there is room.
 
 use std::io;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::reason::Reason;
+use crate::sniff::Protocol;
 
 /// Any two-way stream of bytes.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -31,6 +33,15 @@ impl From<Reason> for Interrupted {
     fn from(reason: Reason) -> Self {
         Self::Refused(reason)
     }
+}
+
+/// What is known of a connection while it runs.
+#[derive(Debug, Default)]
+pub struct Meter {
+    pub up: AtomicU64,
+    pub down: AtomicU64,
+    /// What was heard on the way, if it was not known before.
+    pub protocol: OnceLock<Protocol>,
 }
 
 /// A reader with what was read ahead of it.

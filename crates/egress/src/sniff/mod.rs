@@ -62,6 +62,15 @@ pub fn inspect(bytes: &[u8], expected: &Expected, policy: &Policy) -> Result<Opt
     }
 }
 
+/// The host that a beginning names, for the journal: never more than a name can be, and nothing but what can be shown.
+pub fn named(bytes: &[u8]) -> Option<String> {
+    let named = match tls::parse(bytes) {
+        tls::Hello::Whole { server_name, .. } => server_name,
+        _ => http::parse(bytes).ok().flatten().and_then(|head| head.authority),
+    };
+    named.map(|name| name.chars().take(260).map(|character| if character.is_ascii_graphic() { character } else { '?' }).collect())
+}
+
 impl Expected {
     fn check_server_name(&self, server_name: Option<&str>, policy: &Policy) -> Result<(), Reason> {
         match (server_name, &self.host) {
@@ -110,6 +119,9 @@ mod tests {
         assert_eq!(outcome(&hello, "93.184.216.34", 443), Err(Reason::ServerNameMismatch));
         assert_eq!(outcome(&tls::tests::client_hello("listed.example"), "93.184.216.34", 443), Ok(Some(Protocol::Tls)));
         assert_eq!(outcome(&hello[..2], "a.example", 443), Ok(None));
+        assert_eq!(named(&hello).as_deref(), Some("A.example"));
+        assert_eq!(named(b"GET / HTTP/1.1\r\nHost: \xff\xc3\r\n\r\n"), None);
+        assert_eq!(named(b"SSH-2.0-OpenSSH\r\n"), None);
     }
 
     #[test]

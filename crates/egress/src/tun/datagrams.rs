@@ -100,19 +100,19 @@ async fn converse(
     let addresses = found.unwrap_or(Err(Reason::EnvironmentRemoved)).map_err(refused)?;
     let Some(&address) = addresses.first() else { return Err(refused(Reason::Unresolved)) };
     let socket = open(normalised(address), destination.port()).await.map_err(|_| refused(Reason::ConnectFailed))?;
-    carry_with(environment, &expected, address, Protocol::Udp, async |up, down| {
+    carry_with(environment, &expected, address, Protocol::Udp, async |meter| {
         let mut buffer = vec![0; usize::from(mtu)];
         while environment.policy().access() == Access::Enabled {
             tokio::select! {
                 Some(payload) = outgoing.recv() => {
                     if socket.send(&payload).await.is_ok() {
-                        up.fetch_add(payload.len() as u64, Ordering::Relaxed);
+                        meter.up.fetch_add(payload.len() as u64, Ordering::Relaxed);
                     }
                 }
                 received = socket.recv(&mut buffer) => {
                     // An unreachable port is an error here; the program finds out by waiting, as it must with UDP anyway.
                     let Ok(length) = received else { return Err(Interrupted::Broken) };
-                    down.fetch_add(length as u64, Ordering::Relaxed);
+                    meter.down.fetch_add(length as u64, Ordering::Relaxed);
                     if let Some(packet) = packet::datagram(destination, source, &buffer[..length], mtu) {
                         let _ = replies.try_send(packet);
                     }

@@ -235,3 +235,85 @@ impl phy::TxToken for Sent<'_> {
         outcome
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use smoltcp::phy::ChecksumCapabilities;
+    use smoltcp::wire::{IpProtocol, IpRepr, TcpPacket};
+
+    use super::*;
+
+    fn segment(from: SocketAddr, to: SocketAddr, sequence: u32, flags: u8, window: u16, tail: &[u8]) -> Vec<u8> {
+        let (source, target) = (from.ip().into(), to.ip().into());
+        let ip = IpRepr::new(source, target, IpProtocol::Tcp, 20 + tail.len(), 64);
+        let mut bytes = vec![0; ip.buffer_len()];
+        ip.emit(&mut bytes[..], &ChecksumCapabilities::default());
+        let tcp = &mut bytes[ip.header_len()..];
+        tcp[..2].copy_from_slice(&from.port().to_be_bytes());
+        tcp[2..4].copy_from_slice(&to.port().to_be_bytes());
+        tcp[4..8].copy_from_slice(&sequence.to_be_bytes());
+        // Options of any content, as far as there are four bytes for each word of them.
+        let words = 5 + (usize::from(flags >> 6) * 3).min(tail.len() / 4);
+        (tcp[12], tcp[13]) = ((words as u8) << 4, flags & 0x3f);
+        tcp[14..16].copy_from_slice(&window.to_be_bytes());
+        tcp[20..].copy_from_slice(tail);
+        TcpPacket::new_unchecked(tcp).fill_checksum(&source, &target);
+        bytes
+    }
+
+    #[tokio::test]
+    async fn a_program_that_gives_up_leaves_nothing_behind() {
+        let stack = Stack::new(1500, 1);
+        let (from, to) = ("10.0.0.2:4000".parse().unwrap(), "9.9.9.9:443".parse().unwrap());
+        assert!(stack.expect(from, to, 1));
+        assert!(!stack.expect("10.0.0.2:4001".parse().unwrap(), to, 1), "one is the most");
+        stack.push(&segment(from, to, 100, 0x02, 1000, &[]));
+        let step = stack.step();
+        assert_eq!((step.begun.len(), step.outgoing.len()), (1, 0), "no answer before somebody wants the stream");
+        stack.push(&segment(from, to, 101, 0x04, 0, &[]));
+        stack.step();
+        drop(step);
+        stack.step();
+        let inner = stack.lock();
+        assert!(inner.streams.is_empty() && inner.dropped.is_empty() && inner.sockets.iter().next().is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_segments_never_panic(
+            segments in proptest::collection::vec((any::<u8>(), 0u32..4, any::<u16>(), proptest::collection::vec(any::<u8>(), 0..60), any::<bool>()), 1..30),
+            six in any::<bool>(),
+        ) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let _entered = runtime.enter();
+            let stack = Stack::new(1500, 7);
+            let (from, to): (SocketAddr, SocketAddr) = if six {
+                ("[fd99::2]:4000".parse().unwrap(), "[2606:4700::1]:443".parse().unwrap())
+            } else {
+                ("10.0.0.2:4000".parse().unwrap(), "9.9.9.9:443".parse().unwrap())
+            };
+            let mut flows = Vec::new();
+            for (flags, offset, window, tail, used) in segments {
+                let bytes = segment(from, to, offset.wrapping_mul(0x4000_0000).wrapping_add(offset), flags, window, &tail);
+                if flags & 0x16 == 0x02 {
+                    stack.expect(from, to, 8);
+                }
+                stack.push(&bytes);
+                let step = stack.step();
+                flows.extend(step.begun);
+                for (_, flow) in &mut flows {
+                    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+                    if used {
+                        let _ = tokio::io::AsyncWrite::poll_write(std::pin::Pin::new(flow), &mut context, b"hello");
+                    }
+                }
+                if !used {
+                    flows.clear();
+                }
+            }
+            flows.clear();
+            stack.step();
+        }
+    }
+}

@@ -32,10 +32,10 @@ fn code(outcome: Result<(), ClientError>) -> Option<Failure> {
 #[tokio::test]
 async fn requests_are_checked_before_anything_changes() {
     let directory = tempfile::tempdir().unwrap();
-    let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+    let tasks = TaskTracker::new();
     let options = || Options::new(directory.path().join("relay"), directory.path().join("journal"));
-    let (first, stopped) = (options(), stop.clone());
-    tasks.spawn(async move { run(first, stead_testing::context(1).0, stopped).await });
+    let first = options();
+    tasks.spawn(async move { run(first, stead_testing::context(1).0, CancellationToken::new()).await });
     let mut client = client(&directory.path().join("relay")).await;
     assert!(
         matches!(run(options(), stead_testing::context(1).0, CancellationToken::new()).await, Err(RunError::Running(_))),
@@ -60,7 +60,9 @@ async fn requests_are_checked_before_anything_changes() {
     assert_eq!(code(client.update("env_1", bad).await), Some(Failure::InvalidPolicy));
     assert_eq!(client.list().await.unwrap()[0].policy, policy(&["a.example"]));
     client.ping().await.unwrap();
-    stop.cancel();
+    assert_eq!(code(client.retire().await), Some(Failure::Busy));
+    client.remove("env_1").await.unwrap();
+    client.retire().await.unwrap();
     tasks.close();
     tasks.wait().await;
     assert!(client.ping().await.is_err());

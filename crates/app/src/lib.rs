@@ -32,7 +32,7 @@ pub use idempotency::{Outcome, Reply};
 pub use identity::access::{Access, Entered, Presented};
 pub use locks::KeyedLocks;
 pub use place::{Activity, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
-pub use provider::{Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
+pub use provider::{AskedBy, Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
 pub use providers::Providers;
 pub use settings::{Retention, Settings};
 

@@ -12,7 +12,7 @@ use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::Sandbox;
 
 use crate::place::Place;
-use crate::provider::{Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
+use crate::provider::{AskedBy, Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
 
 /// How long one call may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,8 +49,8 @@ impl Provider for Patient {
         self.inner.host()
     }
 
-    fn check_definition(&self, spec: &Spec) -> stead_domain::Result<()> {
-        self.inner.check_definition(spec)
+    fn check_definition(&self, spec: &Spec, asked_by: &AskedBy) -> stead_domain::Result<()> {
+        self.inner.check_definition(spec, asked_by)
     }
 
     /// Passed on as it is: waiting for a process may take long, and every call of a place has its own end.

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use stead_domain::definition::Spec;
 use stead_domain::ids::{HostId, SandboxId};
 use stead_domain::posture::Capabilities;
+use stead_domain::principal::{Caller, Credential};
 use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::Sandbox;
 use stead_domain::{Code, Error};
@@ -26,7 +27,7 @@ pub trait Provider: Send + Sync {
     fn host(&self) -> Option<HostId>;
 
     /// Refuses a definition that this provider cannot carry out for reasons of its own, beyond what its capabilities say.
-    fn check_definition(&self, _spec: &Spec) -> stead_domain::Result<()> {
+    fn check_definition(&self, _spec: &Spec, _asked_by: &AskedBy) -> stead_domain::Result<()> {
         Ok(())
     }
 
@@ -49,6 +50,22 @@ pub trait Provider: Send + Sync {
 
     /// What it occupies on this machine, as label and bytes.
     async fn usage(&self) -> Result<Vec<(String, u64)>, ProviderError>;
+}
+
+/// On whose word a definition is to be carried out.
+#[derive(Clone, Debug, Default)]
+pub struct AskedBy {
+    /// The user who runs this server, on this machine and outside any sandbox: may mount what is that user's own.
+    pub own_user: bool,
+    /// Directories of the host that the present definition mounts already; whoever edits something else need not be allowed to mount them.
+    pub mounted_before: Vec<String>,
+}
+
+impl AskedBy {
+    pub fn caller(caller: &Caller, present: Option<&Spec>) -> Self {
+        let mounted_before = present.into_iter().flat_map(Spec::host_paths).map(|(_, path)| path.to_owned()).collect();
+        Self { own_user: matches!(caller.credential, Credential::Socket), mounted_before }
+    }
 }
 
 /// A sandbox to be made. Its id is the label on everything made for it.

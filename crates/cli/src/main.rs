@@ -12,6 +12,7 @@ mod invocation;
 mod printer;
 mod prompt;
 mod references;
+mod roles;
 mod server;
 mod settings;
 mod world;
@@ -30,13 +31,17 @@ use crate::printer::{Format, Printer};
 use crate::settings::Surroundings;
 
 fn main() -> ExitCode {
+    // Before anything else: this role forks, so it has one thread and as little memory as can be.
+    if let Some(status) = roles::run() {
+        return status;
+    }
     // Answers the shell and ends, when it is the shell that asks.
     CompleteEnv::with_factory(Cli::command).var(completion::VARIABLE).complete();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error).into(),
     };
-    let printer = Printer::new(cli.global.format(), cli.global.no_color);
+    let printer = Printer::of(&cli.global);
     let status = match run(cli, &printer) {
         Ok(()) => ExitStatus::Success,
         Err(failure) => {

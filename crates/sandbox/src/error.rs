@@ -12,9 +12,9 @@ pub enum Error {
     /// A step of the place's own first process.
     #[error("inside the place, {0}")]
     Inside(String),
-    /// The command could not be started; nothing ran.
-    #[error("{program}: {cause}")]
-    Start { program: String, cause: io::Error },
+    /// Only a process with one thread may go on as two.
+    #[error("the calling process has {0} threads, and may have one only")]
+    Threads(u64),
     /// The place has ended.
     #[error("the place has ended")]
     Ended,

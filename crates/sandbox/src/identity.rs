@@ -2,10 +2,10 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::process::{Pid, geteuid};
+use rustix::process::geteuid;
 
-use crate::error::{Error, Result, Step};
-use crate::kernel::{self, Forked};
+use crate::error::{Result, Step};
+use crate::kernel::Holder;
 
 /// The one user inside.
 pub const INSIDE: u32 = 1000;
@@ -47,18 +47,8 @@ fn write_maps(pid: i32, inside_uid: u32, outside_uid: u32, inside_gid: u32, outs
 
 /// A user namespace that only serves to translate the owner of a tree: on the disk `owner`, seen as the place's own user.
 pub fn translation(owner_uid: u32, owner_gid: u32, identity: Identity) -> Result<OwnedFd> {
-    // SAFETY: whoever makes a place has one thread only, see `Place::start`; the child only waits to be ended.
-    match unsafe { kernel::fork_into(libc::CLONE_NEWUSER as u64) }.step("make a user namespace for a mount")? {
-        Forked::Child => loop {
-            let _ = rustix::thread::nanosleep(&rustix::thread::Timespec { tv_sec: 3600, tv_nsec: 0 });
-        },
-        Forked::Parent { pid, pidfd } => {
-            let made = write_maps(pid, owner_uid, identity.outside_uid, owner_gid, identity.outside_gid)
-                .and_then(|()| std::fs::File::open(format!("/proc/{pid}/ns/user")).step("open the user namespace of a mount"));
-            let _ = rustix::process::pidfd_send_signal(&pidfd, rustix::process::Signal::KILL);
-            let pid = Pid::from_raw(pid).ok_or(Error::Ended)?;
-            let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
-            made.map(OwnedFd::from)
-        }
-    }
+    let holder = Holder::new().step("make a user namespace for a mount")?;
+    write_maps(holder.pid, owner_uid, identity.outside_uid, owner_gid, identity.outside_gid)?;
+    let namespace = std::fs::File::open(format!("/proc/{}/ns/user", holder.pid)).step("open the user namespace of a mount")?;
+    Ok(namespace.into())
 }

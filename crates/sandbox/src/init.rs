@@ -1,12 +1,14 @@
 //! The first process inside: starts processes on request, reaps, reports. It holds nothing worth having and ends with its keeper.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::spawn::Prepared;
+use crate::place::{StartFailure, StartStep};
+use crate::spawn::{Prepared, Stack};
+use crate::terminal;
 use crate::wire::{Reader, Writer};
 
 pub const START: u8 = 1;
@@ -21,21 +23,24 @@ pub const ENDED: u8 = 14;
 /// Serves until the keeper is gone.
 pub fn serve(socket: &OwnedFd) -> io::Result<()> {
     let children = child_signals()?;
-    let mut running: HashMap<i32, u64> = HashMap::new();
+    let mut init = Init { running: HashMap::new(), unsent: VecDeque::new(), stack: Stack::default() };
     loop {
-        let mut watched = [PollFd::new(socket, PollFlags::IN), PollFd::new(&children, PollFlags::IN)];
+        // Never waits for the keeper to read: it may be waiting for us to read.
+        init.send(socket.as_fd())?;
+        let write = if init.unsent.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+        let mut watched = [PollFd::new(socket, PollFlags::IN | write), PollFd::new(&children, PollFlags::IN)];
         match poll(&mut watched, None) {
             Err(rustix::io::Errno::INTR) => continue,
             outcome => outcome?,
         };
-        let (asked, ended) = (!watched[0].revents().is_empty(), !watched[1].revents().is_empty());
-        if ended {
+        let asked = watched[0].revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR);
+        if !watched[1].revents().is_empty() {
             drain(&children);
-            reap(socket.as_fd(), &mut running)?;
+            init.reap();
         }
         if asked {
             let Some(message) = Reader::receive(socket.as_fd())? else { return Ok(()) };
-            answer(socket.as_fd(), message, &mut running)?;
+            init.answer(message)?;
         }
     }
 }
@@ -62,61 +67,100 @@ fn child_signals() -> io::Result<OwnedFd> {
 
 fn drain(descriptor: &OwnedFd) {
     let mut buffer = [0u8; 1024];
-    while matches!(rustix::io::read(descriptor, &mut buffer), Ok(length) if length > 0) {}
+    while matches!(rustix::io::read(descriptor, &mut buffer), Ok(length) if length == buffer.len()) {}
 }
 
-fn answer(socket: BorrowedFd<'_>, mut message: Reader, running: &mut HashMap<i32, u64>) -> io::Result<()> {
-    match message.kind() {
-        START => {
-            let id = message.number()?;
-            match start(&mut message) {
-                Ok(pid) => {
-                    running.insert(pid, id);
-                    Writer::new(STARTED).number(id).number(pid as u64).send(socket, &[])
-                }
-                Err(error) => {
-                    Writer::new(NOT_STARTED).number(id).number(error.raw_os_error().unwrap_or(libc::EIO) as u64).send(socket, &[])
-                }
+struct Init {
+    /// What was asked for and has not ended: its pid, and the keeper's number for it.
+    running: HashMap<i32, u64>,
+    unsent: VecDeque<(Writer, Option<OwnedFd>)>,
+    stack: Stack,
+}
+
+impl Init {
+    fn send(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        while let Some((message, descriptor)) = self.unsent.front() {
+            let descriptor = descriptor.as_ref().map(AsFd::as_fd);
+            match message.send_now(socket, descriptor.as_slice()) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                outcome => outcome?,
             }
+            self.unsent.pop_front();
         }
-        SIGNAL => {
-            let (id, signal) = (message.number()?, message.number()?);
-            if let Some((pid, _)) = running.iter().find(|(_, known)| **known == id) {
-                // SAFETY: plain system call. The pid is a child that is not reaped yet, so it names that process; the group is its own.
-                unsafe { libc::kill(-*pid, i32::try_from(signal).unwrap_or(0)) };
-            }
-            Ok(())
-        }
-        _ => Err(io::Error::from_raw_os_error(libc::EBADMSG)),
+        Ok(())
     }
-}
 
-fn start(message: &mut Reader) -> io::Result<i32> {
-    let (argv, env, directory) = (message.list()?, message.list()?, message.bytes()?);
-    let descriptors: [OwnedFd; 3] =
-        std::mem::take(&mut message.descriptors).try_into().map_err(|_| io::Error::from_raw_os_error(libc::EBADMSG))?;
-    Prepared::new(argv, env, directory, descriptors)?.start()
-}
-
-/// Collects all that have ended; strays that were given to us are only buried.
-fn reap(socket: BorrowedFd<'_>, running: &mut HashMap<i32, u64>) -> io::Result<()> {
-    loop {
-        let mut status = 0;
-        // SAFETY: rusage is plain old data, and all zeroes is a value of it.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: both pointers are to values of ours that live through the call.
-        let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage) };
-        if pid <= 0 {
-            return Ok(());
+    fn answer(&mut self, mut message: Reader) -> io::Result<()> {
+        match message.kind() {
+            START => {
+                let id = message.number()?;
+                let answer = match self.start(&mut message) {
+                    Ok((pid, terminal)) => {
+                        self.running.insert(pid, id);
+                        (Writer::new(STARTED).number(id), terminal)
+                    }
+                    Err(StartFailure { step, cause }) => {
+                        let cause = cause.raw_os_error().unwrap_or(libc::EIO) as u64;
+                        (Writer::new(NOT_STARTED).number(id).number(step as u64).number(cause), None)
+                    }
+                };
+                self.unsent.push_back(answer);
+                Ok(())
+            }
+            SIGNAL => {
+                let (id, signal) = (message.number()?, message.number()?);
+                if let Some((pid, _)) = self.running.iter().find(|(_, known)| **known == id) {
+                    // SAFETY: plain system call. The pid is a child that is not reaped yet, so it names that process; the group is its own.
+                    unsafe { libc::kill(-*pid, i32::try_from(signal).unwrap_or(0)) };
+                }
+                Ok(())
+            }
+            _ => Err(io::Error::from_raw_os_error(libc::EBADMSG)),
         }
-        if let Some(id) = running.remove(&pid) {
-            let microseconds = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
-            Writer::new(ENDED)
-                .number(id)
-                .number(status as u32 as u64)
-                .number(microseconds(usage.ru_utime) + microseconds(usage.ru_stime))
-                .number(usage.ru_maxrss as u64)
-                .send(socket, &[])?;
+    }
+
+    fn start(&mut self, message: &mut Reader) -> Result<(i32, Option<OwnedFd>), StartFailure> {
+        let garbled = |cause| StartFailure { step: StartStep::Descriptors, cause };
+        let (argv, env, directory) =
+            (message.list().map_err(garbled)?, message.list().map_err(garbled)?, message.bytes().map_err(garbled)?);
+        let mut limits = Vec::new();
+        for _ in 0..message.number().map_err(garbled)? {
+            limits.push((message.number().map_err(garbled)?, message.number().map_err(garbled)?));
+        }
+        let (rows, columns) = (message.number().map_err(garbled)?, message.number().map_err(garbled)?);
+        let descriptors = std::mem::take(&mut message.descriptors);
+        let (descriptors, terminal) = if descriptors.is_empty() {
+            let (keeper, [input, output, errors]) = terminal::open(rows as u16, columns as u16).map_err(garbled)?;
+            ([input, output, errors], Some(keeper))
+        } else {
+            (descriptors.try_into().map_err(|_| garbled(io::Error::from_raw_os_error(libc::EBADMSG)))?, None)
+        };
+        let prepared = Prepared::new(argv, env, directory, limits, descriptors, terminal.is_some())?;
+        Ok((prepared.start(&mut self.stack)?, terminal))
+    }
+
+    /// Collects all that have ended; strays that were given to us are only buried.
+    fn reap(&mut self) {
+        loop {
+            let mut status = 0;
+            // SAFETY: rusage is plain old data, and all zeroes is a value of it.
+            let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+            // SAFETY: both pointers are to values of ours that live through the call.
+            let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage) };
+            if pid <= 0 {
+                return;
+            }
+            if let Some(id) = self.running.remove(&pid) {
+                let microseconds = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+                let message = Writer::new(ENDED)
+                    .number(id)
+                    .number(u64::from(status as u32))
+                    .number(microseconds(usage.ru_utime) + microseconds(usage.ru_stime))
+                    .number(usage.ru_maxrss as u64)
+                    .number(usage.ru_inblock as u64)
+                    .number(usage.ru_oublock as u64);
+                self.unsent.push_back((message, None));
+            }
         }
     }
 }

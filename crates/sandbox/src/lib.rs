@@ -4,22 +4,29 @@
 //! everything inside inherits, and a small init that starts processes on request. Whoever calls it must have one thread only: the child goes
 //! on as a copy of the caller.
 
+mod apart;
 mod capabilities;
 mod error;
 mod identity;
 mod init;
 mod kernel;
+mod layers;
+pub mod message;
 mod mounts;
 pub mod peer;
 mod place;
 mod plan;
+mod reserve;
 mod root;
 mod seccomp;
 mod skeleton;
 mod spawn;
+mod targets;
+mod terminal;
 mod wire;
 
+pub use apart::fork_apart;
 pub use error::{Error, Result};
-pub use place::{Exit, Place, Usage};
-pub use plan::{Access, Bind, Command, Network, Plan};
+pub use place::{Event, Exit, Place, StartFailure, StartStep, Streams, Usage};
+pub use plan::{Access, Bind, Command, Limit, Network, Overlay, Plan, RootView, Source};
 pub use skeleton::Skeleton;

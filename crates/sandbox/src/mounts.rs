@@ -10,8 +10,10 @@ use rustix::mount::{
 };
 
 use crate::error::{Result, Step};
+use crate::identity::{self, Identity};
 use crate::kernel;
 use crate::plan::Access;
+use crate::targets;
 
 const NO_SUID: u64 = libc::MOUNT_ATTR_NOSUID;
 const NO_DEVICES: u64 = libc::MOUNT_ATTR_NODEV;
@@ -21,11 +23,30 @@ const NO_EXEC: u64 = libc::MOUNT_ATTR_NOEXEC;
 /// A tree that is attached nowhere yet.
 pub struct Tree(OwnedFd);
 
+impl From<OwnedFd> for Tree {
+    fn from(tree: OwnedFd) -> Self {
+        Self(tree)
+    }
+}
+
 impl Tree {
     /// A copy of what is at a path, with everything mounted below it.
     pub fn clone_of(path: &Path) -> Result<Self> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
         open_tree(CWD, path, flags).map(Self).step(format!("clone the tree at {}", path.display()))
+    }
+
+    /// The same of an open path.
+    pub fn clone_at(path: BorrowedFd<'_>) -> Result<Self> {
+        let flags =
+            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE | OpenTreeFlags::AT_EMPTY_PATH;
+        open_tree(path, "", flags).map(Self).step("clone a tree")
+    }
+
+    /// Only what is at a path below an open directory, without what is mounted on it.
+    pub fn clone_below(base: BorrowedFd<'_>, path: &str) -> Result<Self> {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        open_tree(base, path, flags).map(Self).step(format!("clone {path}"))
     }
 
     /// A new filesystem.
@@ -44,10 +65,12 @@ impl Tree {
         fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes).map(Self).step(name())
     }
 
-    pub fn temporary(mode: &str, size: &str) -> Result<Self> {
+    /// Files in memory, at most so many bytes of them; 0 for half of the memory.
+    pub fn temporary(mode: &str, size: u64) -> Result<Self> {
+        let size = if size == 0 { "50%".to_owned() } else { size.to_string() };
         Self::new(
             "tmpfs",
-            &[("mode", mode), ("size", size), ("nr_inodes", "1000000")],
+            &[("mode", mode), ("size", &size), ("nr_inodes", "1000000")],
             MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV,
         )
     }
@@ -55,31 +78,52 @@ impl Tree {
     /// No set-user-id program and no device works in it; what may not be written cannot be.
     pub fn harden(&self, access: Access) -> Result<()> {
         let write = if access == Access::ReadOnly { READ_ONLY } else { 0 };
-        kernel::set_mount_attributes(self.0.as_fd(), NO_SUID | NO_DEVICES | write, None).step("harden a tree")
+        self.set(NO_SUID | NO_DEVICES | write)
     }
 
     /// Also without programs: for what is only data.
     pub fn harden_data(&self) -> Result<()> {
-        kernel::set_mount_attributes(self.0.as_fd(), NO_SUID | NO_DEVICES | READ_ONLY | NO_EXEC, None).step("harden a tree")
+        self.set(NO_SUID | NO_DEVICES | READ_ONLY | NO_EXEC)
     }
 
     /// Devices stay devices here.
     pub fn harden_device(&self) -> Result<()> {
-        kernel::set_mount_attributes(self.0.as_fd(), NO_SUID | NO_EXEC, None).step("harden a device")
+        self.set(NO_SUID | NO_EXEC)
     }
 
-    /// Shows the owner of the tree as the place's own user.
-    pub fn translate(&self, namespace: BorrowedFd<'_>) -> Result<()> {
-        kernel::set_mount_attributes(self.0.as_fd(), 0, Some(namespace))
+    /// As it is, but not to be written.
+    pub fn make_read_only(&self) -> Result<()> {
+        self.set(READ_ONLY)
+    }
+
+    fn set(&self, attributes: u64) -> Result<()> {
+        kernel::set_mount_attributes(self.0.as_fd(), attributes, None).step("harden a tree")
+    }
+
+    /// Shows the owner of a directory or file as the place's own user, in the whole tree.
+    pub fn translate_from(&self, owned: BorrowedFd<'_>, identity: Identity) -> Result<()> {
+        let owner = targets::status(owned)?;
+        let namespace = identity::translation(owner.st_uid, owner.st_gid, identity)?;
+        kernel::set_mount_attributes(self.0.as_fd(), 0, Some(namespace.as_fd()))
             .step("translate the owner of a tree (the filesystem may not be able to)")
     }
 
-    /// Puts it at a path below an open directory.
+    /// Puts it at a path below an open directory, of our own making: links would be followed.
     pub fn attach(&self, base: BorrowedFd<'_>, path: &str) -> Result<()> {
         move_mount(self.0.as_fd(), "", base, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).step(format!("mount at /{path}"))
     }
 
+    /// Puts it on an open path.
+    pub fn attach_on(&self, target: BorrowedFd<'_>) -> Result<()> {
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+        move_mount(self.0.as_fd(), "", target, "", flags).step("mount on a path")
+    }
+
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+
+    pub fn into_fd(self) -> OwnedFd {
+        self.0
     }
 }

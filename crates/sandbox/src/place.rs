@@ -1,37 +1,92 @@
 //! A place from the outside: made, used, ended.
 
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions, pidfd_send_signal};
 
+use crate::apart::{self, above_standard, close_all_but, end_with, reset_signals};
 use crate::error::{Error, Result, Step};
 use crate::identity::{INSIDE, Identity};
 use crate::init::{self, ENDED, FAILED, NOT_STARTED, READY, SIGNAL, START, STARTED};
 use crate::kernel::{self, Forked};
 use crate::plan::{Command, Network, Plan};
-use crate::root::{self, Bound, Sources};
+use crate::reserve::{self, Reserved};
+use crate::root::{self, Sources, Trees};
 use crate::wire::{Reader, Writer};
-use crate::{capabilities, seccomp};
+use crate::{capabilities, message, seccomp};
 
 /// A running place. Dropping it ends everything inside.
 pub struct Place {
     pid: i32,
     pidfd: OwnedFd,
     socket: OwnedFd,
-    next: u64,
-    /// Ends that came while something else was waited for.
-    ended: Vec<Exit>,
     directory: Vec<u8>,
+    /// Let go when everything inside is gone.
+    _reserved: Vec<Reserved>,
+}
+
+/// What a process reads from and writes to.
+#[derive(Clone, Copy, Debug)]
+pub enum Streams<'a> {
+    /// Its standard input, output and errors.
+    Pipes([BorrowedFd<'a>; 3]),
+    /// A new terminal of the place's own; the keeper's end comes with [`Event::Started`].
+    Terminal { rows: u16, cols: u16 },
+}
+
+/// What init says.
+#[derive(Debug)]
+pub enum Event {
+    Started {
+        process: u64,
+        terminal: Option<OwnedFd>,
+    },
+    /// Nothing ran.
+    NotStarted {
+        process: u64,
+        failure: StartFailure,
+    },
+    Ended(Exit),
+}
+
+/// Why a process was not started.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}: {cause}")]
+pub struct StartFailure {
+    pub step: StartStep,
+    pub cause: io::Error,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum StartStep {
+    /// The program is missing or cannot be run, or its arguments and environment are too large.
+    Program,
+    /// The directory to start in is missing or closed.
+    Directory,
+    /// Its streams, or the terminal.
+    Descriptors,
+    /// No room for one more process.
+    Memory,
+}
+
+impl std::fmt::Display for StartStep {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Program => "run the program",
+            Self::Directory => "go to the directory",
+            Self::Descriptors => "connect the streams",
+            Self::Memory => "make a process",
+        })
+    }
 }
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
-    /// As [`Place::start_process`] named it.
+    /// As [`Place::request`] was told.
     pub process: u64,
     /// The exit code, if it exited.
     pub code: Option<i32>,
@@ -40,48 +95,43 @@ pub struct Exit {
     pub usage: Usage,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a process and those of its children that it waited for have used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub cpu_microseconds: u64,
     pub peak_memory_kilobytes: u64,
+    /// Of 512 bytes, from and to storage.
+    pub read_blocks: u64,
+    pub written_blocks: u64,
 }
 
 impl Place {
-    /// Makes a place and waits until its init answers.
-    ///
-    /// # Safety
-    ///
-    /// The calling process has one thread only: what runs inside begins as a copy of it.
-    pub unsafe fn start(plan: &Plan) -> Result<Self> {
-        let (ours, theirs) =
-            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).step("make a pair of sockets")?;
+    /// Makes a place and waits until its init answers. Refuses when the calling process has more than one thread: what runs inside begins
+    /// as a copy of it.
+    pub fn start(plan: &Plan) -> Result<Self> {
+        apart::refuse_threads()?;
+        let (ours, theirs) = message::pair().step("make a pair of sockets")?;
         let identity = Identity::of_caller();
         // Only root can translate owners, and only out here; an ordinary user may clone nothing before it has namespaces of its own.
-        let binds = if Identity::by_root() { Some(Sources::bound(plan, Some(identity))?) } else { None };
-        // SAFETY: the caller has one thread only, as this function asks.
+        let reserved = reserve::take(plan)?;
+        let trees = if Identity::by_root() { Some(Trees::of(plan, Some(identity))?) } else { None };
+        // SAFETY: there is one thread, as was just counted, and it is this one.
         match unsafe { kernel::fork_into(namespaces(plan)) }.step("make the namespaces")? {
-            Forked::Child => {
+            Forked::Child => end_with(|| {
                 drop(ours);
-                let status = match inside(plan, binds, &theirs) {
-                    Ok(()) => 0,
-                    Err(error) => {
-                        let _ = Writer::new(FAILED).bytes(error.to_string().as_bytes()).send(theirs.as_fd(), &[]);
-                        1
-                    }
-                };
-                // SAFETY: ends this copy without running what the caller registered for its own exit.
-                unsafe { libc::_exit(status) }
-            }
+                // They are the keeper's to let go.
+                std::mem::forget(reserved);
+                let socket = above_standard(theirs)?;
+                if let Err(error) = inside(plan, trees, &socket) {
+                    let _ = Writer::new(FAILED).bytes(error.to_string().as_bytes()).send(socket.as_fd(), &[]);
+                    return Ok(1);
+                }
+                Ok(0)
+            }),
             Forked::Parent { pid, pidfd } => {
-                drop((binds, theirs));
-                let place = Self {
-                    pid,
-                    pidfd,
-                    socket: ours,
-                    next: 0,
-                    ended: Vec::new(),
-                    directory: plan.directory.as_os_str().as_bytes().to_vec(),
-                };
+                drop((trees, theirs));
+                let directory = plan.directory.as_os_str().as_bytes().to_vec();
+                let place = Self { pid, pidfd, socket: ours, directory, _reserved: reserved };
                 identity.write_maps(pid)?;
                 // The maps are there: it may go on.
                 Writer::new(READY).send(place.socket.as_fd(), &[]).step("tell init to go on")?;
@@ -100,64 +150,102 @@ impl Place {
         }
     }
 
-    /// Starts a process; its number is what [`Exit::process`] will say.
-    pub fn start_process(&mut self, command: &Command, descriptors: [BorrowedFd<'_>; 3]) -> Result<u64> {
-        let id = self.next;
-        self.next += 1;
+    /// For polling: readable when [`Place::receive`] has something to say.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Stands for init, and with it for everything inside.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Of init, on the outside.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Asks init to start a process under the caller's number. The answer comes as an event.
+    pub fn request(&mut self, process: u64, command: &Command, streams: Streams<'_>) -> Result<()> {
         let environment: Vec<Vec<u8>> =
             command.env.iter().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
         let directory = command.directory.as_ref().map_or(self.directory.as_slice(), |directory| directory.as_os_str().as_bytes());
-        Writer::new(START)
-            .number(id)
+        let mut message = Writer::new(START)
+            .number(process)
             .list(command.argv.iter().map(|argument| argument.as_bytes()))
             .list(environment.iter().map(Vec::as_slice))
             .bytes(directory)
-            .send(self.socket.as_fd(), &descriptors)
-            .step("ask init to start a process")?;
-        loop {
-            let mut message = Reader::receive(self.socket.as_fd()).step("hear from init")?.ok_or(Error::Ended)?;
-            match message.kind() {
-                STARTED => return Ok(id),
-                NOT_STARTED => {
-                    let _ = message.number().step("read what init says")?;
-                    let cause = i32::try_from(message.number().step("read what init says")?).unwrap_or(libc::EIO);
-                    let program = command.argv.first().map_or(OsStr::new(""), |program| program.as_os_str()).to_string_lossy().into_owned();
-                    return Err(Error::Start { program, cause: io::Error::from_raw_os_error(cause) });
-                }
-                _ => self.note(message)?,
+            .number(command.limits.len() as u64);
+        for (limit, bound) in &command.limits {
+            message = message.number(limit.resource()).number(*bound);
+        }
+        match &streams {
+            Streams::Pipes(descriptors) => message.number(0).number(0).send(self.socket.as_fd(), descriptors),
+            Streams::Terminal { rows, cols } => message.number(u64::from(*rows)).number(u64::from(*cols)).send(self.socket.as_fd(), &[]),
+        }
+        .map_err(|error| ended_or(error, "ask init to start a process"))
+    }
+
+    /// The next thing that init says; never waits: none when there is nothing now. [`Error::Ended`] when init is gone.
+    pub fn receive(&mut self) -> Result<Option<Event>> {
+        match Reader::receive_now(self.socket.as_fd()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            outcome => {
+                let message = outcome.step("hear from init")?.ok_or(Error::Ended)?;
+                event(message).map(Some).step("read what init says")
             }
         }
     }
 
-    /// Waits for the next process to end.
-    pub fn next_exit(&mut self) -> Result<Exit> {
-        while self.ended.is_empty() {
-            let message = Reader::receive(self.socket.as_fd()).step("hear from init")?.ok_or(Error::Ended)?;
-            self.note(message)?;
-        }
-        Ok(self.ended.remove(0))
-    }
-
-    fn note(&mut self, mut message: Reader) -> Result<()> {
-        if message.kind() == ENDED {
-            let mut number = || message.number().step("read what init says");
-            let (process, status, cpu, memory) = (number()?, number()? as i32, number()?, number()?);
-            let usage = Usage { cpu_microseconds: cpu, peak_memory_kilobytes: memory };
-            let code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
-            let signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
-            self.ended.push(Exit { process, code, signal, usage });
-        }
-        Ok(())
-    }
-
     /// Sends a signal to a process and its group.
     pub fn signal(&self, process: u64, signal: i32) -> Result<()> {
-        Writer::new(SIGNAL).number(process).number(signal as u64).send(self.socket.as_fd(), &[]).step("ask init to send a signal")
+        Writer::new(SIGNAL)
+            .number(process)
+            .number(signal as u64)
+            .send(self.socket.as_fd(), &[])
+            .map_err(|error| ended_or(error, "ask init to send a signal"))
     }
 
     /// Ends everything inside, whatever it is doing, and waits until it is gone.
     pub fn end(self) {
         drop(self);
+    }
+}
+
+fn ended_or(cause: io::Error, step: &str) -> Error {
+    match cause.raw_os_error() {
+        Some(libc::EPIPE | libc::ECONNRESET) => Error::Ended,
+        _ => Error::Outside { step: step.to_owned(), cause },
+    }
+}
+
+fn event(mut message: Reader) -> io::Result<Event> {
+    let process = message.number()?;
+    match message.kind() {
+        STARTED => Ok(Event::Started { process, terminal: message.descriptors.pop() }),
+        NOT_STARTED => {
+            let step = match message.number()? {
+                0 => StartStep::Program,
+                1 => StartStep::Directory,
+                2 => StartStep::Descriptors,
+                _ => StartStep::Memory,
+            };
+            let cause = io::Error::from_raw_os_error(i32::try_from(message.number()?).unwrap_or(libc::EIO));
+            Ok(Event::NotStarted { process, failure: StartFailure { step, cause } })
+        }
+        ENDED => {
+            let status = message.number()? as i32;
+            let usage = Usage {
+                cpu_microseconds: message.number()?,
+                peak_memory_kilobytes: message.number()?,
+                read_blocks: message.number()?,
+                written_blocks: message.number()?,
+            };
+            let code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
+            let signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
+            Ok(Event::Ended(Exit { process, code, signal, usage }))
+        }
+        _ => Err(io::Error::from_raw_os_error(libc::EBADMSG)),
     }
 }
 
@@ -186,7 +274,8 @@ fn namespaces(plan: &Plan) -> u64 {
 }
 
 /// The first process inside, from its birth to its end.
-fn inside(plan: &Plan, binds: Option<Vec<Bound>>, socket: &OwnedFd) -> Result<()> {
+fn inside(plan: &Plan, trees: Option<Trees>, socket: &OwnedFd) -> Result<()> {
+    reset_signals();
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).step("end with the keeper")?;
     Reader::receive(socket.as_fd()).step("wait for the maps")?.ok_or(Error::Ended)?;
     rustix::process::setsid().map(drop).step("leave the keeper's session")?;
@@ -197,15 +286,18 @@ fn inside(plan: &Plan, binds: Option<Vec<Bound>>, socket: &OwnedFd) -> Result<()
     if plan.network == Network::None {
         kernel::bring_loopback_up().step("bring loopback up")?;
     }
+    // Nothing of the inside is handed to what the host does with crashes.
+    let no_core = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    rustix::process::setrlimit(rustix::process::Resource::Core, no_core).step("forbid core dumps")?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    let binds = match binds {
-        Some(binds) => binds,
-        None => Sources::bound(plan, None)?,
+    let trees = match trees {
+        Some(trees) => trees,
+        None => Trees::of(plan, None)?,
     };
-    root::enter(Sources::collect(plan, binds)?)?;
+    root::enter(plan, Sources::collect(plan, trees)?)?;
     capabilities::drop_all().step("drop capabilities")?;
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable).step("hide from others inside")?;
-    close_all_but(socket)?;
+    close_all_but(std::slice::from_ref(socket))?;
     seccomp::install().step("install the filter")?;
     Writer::new(READY).send(socket.as_fd(), &[]).step("say that it is ready")?;
     init::serve(socket).step("serve")
@@ -219,26 +311,4 @@ fn become_inside_user() -> Result<()> {
     rustix::thread::set_thread_res_uid(uid, uid, uid).step("become the inside user")?;
     let held = rustix::thread::capabilities(None).step("read capabilities")?;
     rustix::thread::set_capabilities(None, rustix::thread::CapabilitySets { effective: held.permitted, ..held }).step("use capabilities")
-}
-
-/// Of all descriptors that came with the copy, only the socket stays.
-fn close_all_but(socket: &OwnedFd) -> Result<()> {
-    use std::os::fd::AsRawFd;
-    let kept = socket.as_raw_fd() as libc::c_uint;
-    let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty()).step("open /dev/null")?;
-    for standard in 0..3 {
-        // SAFETY: plain system call; what was at 0 to 2 was the keeper's and nobody here uses it.
-        unsafe { libc::dup2(null.as_raw_fd(), standard) };
-    }
-    drop(null);
-    for (first, last) in [(3, kept.saturating_sub(1)), (kept + 1, libc::c_uint::MAX)] {
-        if first <= last {
-            // SAFETY: plain system call; everything in the range belongs to values that this copy never uses again.
-            let outcome = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
-            if outcome != 0 {
-                return Err(io::Error::last_os_error()).step("close descriptors");
-            }
-        }
-    }
-    Ok(())
 }

@@ -11,13 +11,64 @@ pub enum Access {
     ReadWrite,
 }
 
-/// A directory or file of the host that is seen inside.
+/// Layers that are seen as one directory; what is written goes to the upper one.
+#[derive(Clone, Debug)]
+pub struct Overlay {
+    /// From the top down; at least one. None of them is ever written to.
+    pub lower: Vec<PathBuf>,
+    pub upper: PathBuf,
+    /// An empty directory beside `upper`, for the kernel's own use, and for one mount only.
+    pub work: PathBuf,
+    /// What is written may be lost when the host goes down, and after such an end the layer is refused. For what is thrown away anyway:
+    /// it makes the inside's own syncing free, and its end does not wait for the disk.
+    pub volatile: bool,
+}
+
+/// What is seen at a target.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A directory or file of the host.
+    Host { path: PathBuf, access: Access },
+    /// Layers of directories of the host.
+    Overlay(Overlay),
+}
+
 #[derive(Clone, Debug)]
 pub struct Bind {
-    pub source: PathBuf,
-    /// Absolute, inside.
+    pub source: Source,
+    /// Absolute, inside. No step of it may be a link.
     pub target: PathBuf,
-    pub access: Access,
+    /// Makes the target where it is missing inside another bind, and so on the host. Otherwise such a plan is refused.
+    pub make_target: bool,
+}
+
+impl Bind {
+    pub fn read_only(source: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Self {
+        Self::host(source.into(), target.into(), Access::ReadOnly)
+    }
+
+    pub fn read_write(source: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Self {
+        Self::host(source.into(), target.into(), Access::ReadWrite)
+    }
+
+    pub fn overlay(overlay: Overlay, target: impl Into<PathBuf>) -> Self {
+        Self { source: Source::Overlay(overlay), target: target.into(), make_target: false }
+    }
+
+    fn host(path: PathBuf, target: PathBuf, access: Access) -> Self {
+        Self { source: Source::Host { path, access }, target, make_target: false }
+    }
+}
+
+/// What the inside sees as its root.
+#[derive(Clone, Debug)]
+pub enum RootView {
+    /// The system of the host, read-only, without homes, secrets or sockets.
+    Host,
+    /// A directory that holds a system of its own, read-only.
+    Directory(PathBuf),
+    /// Such a directory below a layer that takes what is written.
+    Overlay(Overlay),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +83,35 @@ pub enum Network {
 pub struct Plan {
     pub skeleton: Skeleton,
     pub hostname: String,
+    pub root: RootView,
     /// Beside the system's own directories, which are read-only.
     pub binds: Vec<Bind>,
+    /// Absolute paths inside that cannot be changed, moved or, where they are missing, made.
+    pub protected: Vec<PathBuf>,
+    /// Absolute paths inside that are shown empty.
+    pub hidden: Vec<PathBuf>,
     pub network: Network,
     /// Where a process starts when its command does not say.
     pub directory: PathBuf,
+    /// How many bytes the files in memory may take: /tmp, /var/tmp, /run, /home and /dev/shm together. Half of the memory if it does not say.
+    pub tmp_size: Option<u64>,
+}
+
+impl Plan {
+    /// The host's system, nothing of the host's data, no network.
+    pub fn new(skeleton: Skeleton) -> Self {
+        Self {
+            skeleton,
+            hostname: "place".to_owned(),
+            root: RootView::Host,
+            binds: Vec::new(),
+            protected: Vec::new(),
+            hidden: Vec::new(),
+            network: Network::None,
+            directory: PathBuf::from("/"),
+            tmp_size: None,
+        }
+    }
 }
 
 /// One process to be started.
@@ -46,4 +121,25 @@ pub struct Command {
     /// The whole environment; nothing of the caller's is added.
     pub env: Vec<(OsString, OsString)>,
     pub directory: Option<PathBuf>,
+    /// Bounds of this one process and what it starts. They only ever lower what is there.
+    pub limits: Vec<(Limit, u64)>,
+}
+
+/// What the kernel bounds for a single process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    CpuSeconds,
+    /// The largest file that it may write, in bytes.
+    FileSize,
+    OpenFiles,
+}
+
+impl Limit {
+    pub(crate) fn resource(self) -> u64 {
+        match self {
+            Self::CpuSeconds => u64::from(libc::RLIMIT_CPU),
+            Self::FileSize => u64::from(libc::RLIMIT_FSIZE),
+            Self::OpenFiles => u64::from(libc::RLIMIT_NOFILE),
+        }
+    }
 }

@@ -1,24 +1,28 @@
-//! The root that the inside sees: the host's system read-only, without homes, secrets or sockets, and a few places to write.
+//! The root that the inside sees: a system that is read-only or the place's own, and a few places to write.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, symlinkat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mkdirat, openat, symlinkat};
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::process::{fchdir, pivot_root};
 
-use crate::error::{Result, Step};
-use crate::identity::{self, Identity};
+use crate::error::{Error, Result, Step};
+use crate::identity::Identity;
 use crate::mounts::Tree;
-use crate::plan::{Access, Plan};
+use crate::plan::{Access, Plan, RootView, Source};
 use crate::skeleton::USER;
+use crate::{layers, targets};
 
 /// Directories of the system that are shown whole, where they are directories; links are copied as links.
 const SYSTEM: &[&str] = &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "opt"];
 
+/// What of a root is always the place's own.
+const OWN: &[&str] = &["dev", "proc", "sys", "tmp", "run"];
+
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Files of /proc that tell about the kernel or the machine, and what hides them.
+/// Files and directories of /proc that tell about the kernel or the machine.
 const MASKED: &[&str] = &[
     "kallsyms",
     "kcore",
@@ -40,64 +44,108 @@ const MASKED: &[&str] = &[
     "kpagecount",
     "kpageflags",
     "kpagecgroup",
+    "acpi",
+    "asound",
+    "bus",
+    "driver",
+    "fs",
+    "irq",
+    "scsi",
+    "tty",
 ];
-const MASKED_DIRECTORIES: &[&str] = &["acpi", "asound", "bus", "driver", "fs", "irq", "scsi", "tty", "sysvipc"];
+
+/// Where the new root is put together: any directory that is surely there does, because the old root is gone in a moment and all sources are
+/// held already.
+const WORKSHOP: &str = "/tmp";
 
 /// What is cloned before the root is gone: the sources of every mount.
 pub struct Sources {
-    system: Vec<(&'static str, Source)>,
-    etc: Tree,
+    root: Option<Tree>,
+    system: Vec<(String, Shown)>,
     devices: Vec<(&'static str, Tree)>,
+    trees: Trees,
+}
+
+/// What a plan names of the host.
+pub struct Trees {
+    root: Option<Tree>,
+    etc: Tree,
     binds: Vec<Bound>,
 }
 
-/// A tree of the plan, ready to be put in place: where, whether it is a directory, and the tree.
-pub type Bound = (PathBuf, bool, Tree);
+struct Bound {
+    /// Relative to the root.
+    target: String,
+    is_directory: bool,
+    may_make: bool,
+    writable: bool,
+    /// What is made in it is the place's own.
+    layered: bool,
+    tree: Tree,
+}
 
-enum Source {
-    Tree(Tree),
+enum Shown {
+    Tree(Tree, bool),
     Link(PathBuf),
 }
 
-impl Sources {
-    /// Clones the binds of a plan; with an identity, the owner of each is seen as the place's own user.
-    pub fn bound(plan: &Plan, identity: Option<Identity>) -> Result<Vec<Bound>> {
-        plan.binds
-            .iter()
-            .map(|bind| {
-                let tree = Tree::clone_of(&bind.source)?;
-                let metadata =
-                    rustix::fs::statat(tree.as_fd(), "", AtFlags::EMPTY_PATH).step(format!("look at {}", bind.source.display()))?;
-                if let Some(identity) = identity {
-                    let namespace = identity::translation(metadata.st_uid, metadata.st_gid, identity)?;
-                    tree.translate(namespace.as_fd())?;
+impl Trees {
+    /// Clones what the plan names; with an identity, the owner of each is seen as the place's own user.
+    pub fn of(plan: &Plan, identity: Option<Identity>) -> Result<Self> {
+        let root = match &plan.root {
+            RootView::Overlay(overlay) => Some(layers::mount(overlay, &[], identity)?),
+            RootView::Host | RootView::Directory(_) => None,
+        };
+        let mut binds = Vec::new();
+        for bind in &plan.binds {
+            let target = targets::relative(&bind.target)?;
+            let (tree, is_directory, writable, layered) = match &bind.source {
+                Source::Host { path, access } => {
+                    let tree = Tree::clone_of(path)?;
+                    let is_directory = targets::is_directory(tree.as_fd())?;
+                    if let Some(identity) = identity {
+                        tree.translate_from(tree.as_fd(), identity)?;
+                    }
+                    tree.harden(*access)?;
+                    (tree, is_directory, *access == Access::ReadWrite, false)
                 }
-                tree.harden(bind.access)?;
-                let is_directory = rustix::fs::FileType::from_raw_mode(metadata.st_mode).is_dir();
-                Ok((bind.target.clone(), is_directory, tree))
-            })
-            .collect()
-    }
-
-    /// Clones what every place shows of the system.
-    pub fn collect(plan: &Plan, binds: Vec<Bound>) -> Result<Self> {
+                Source::Overlay(overlay) => {
+                    let reserved = plan.protected.iter().filter_map(|path| path.strip_prefix(&bind.target).ok());
+                    let reserved = reserved.map(targets::relative).collect::<Result<Vec<_>>>()?;
+                    (layers::mount(overlay, &reserved, identity)?, true, true, true)
+                }
+            };
+            binds.push(Bound { target, is_directory, may_make: bind.make_target, writable, layered, tree });
+        }
+        // Those above first, so that they do not cover those below.
+        binds.sort_by_key(|bound| bound.target.split('/').count());
+        // Out here as well: what keeps it may be open to its owner alone.
         let etc = Tree::clone_of(plan.skeleton.etc())?;
         etc.harden_data()?;
-        let mut sources = Self { system: Vec::new(), etc, devices: Vec::new(), binds };
-        for name in SYSTEM {
-            let path = Path::new("/").join(name);
-            match std::fs::symlink_metadata(&path) {
-                Ok(metadata) if metadata.is_symlink() => {
-                    let target = std::fs::read_link(&path).step(format!("read the link {}", path.display()))?;
-                    sources.system.push((name, Source::Link(target)));
+        Ok(Self { root, etc, binds })
+    }
+}
+
+impl Sources {
+    /// Clones what every place shows of the system.
+    pub fn collect(plan: &Plan, mut trees: Trees) -> Result<Self> {
+        let root = trees.root.take();
+        let mut sources = Self { root, system: Vec::new(), devices: Vec::new(), trees };
+        match &plan.root {
+            RootView::Host => {
+                for name in SYSTEM {
+                    sources.system.extend(shown(Path::new("/"), name)?.map(|shown| ((*name).to_owned(), shown)));
                 }
-                Ok(metadata) if metadata.is_dir() => {
-                    let tree = Tree::clone_of(&path)?;
-                    tree.harden(Access::ReadOnly)?;
-                    sources.system.push((name, Source::Tree(tree)));
-                }
-                _ => {}
             }
+            RootView::Directory(directory) => {
+                for entry in std::fs::read_dir(directory).step(format!("read {}", directory.display()))? {
+                    let name = entry.step(format!("read {}", directory.display()))?.file_name();
+                    if let Some(name) = name.to_str().filter(|name| !OWN.contains(name)) {
+                        sources.system.extend(shown(directory, name)?.map(|shown| (name.to_owned(), shown)));
+                    }
+                }
+            }
+            RootView::Overlay(_) => {}
         }
         for name in DEVICES {
             let tree = Tree::clone_of(&Path::new("/dev").join(name))?;
@@ -108,123 +156,211 @@ impl Sources {
     }
 }
 
+fn shown(directory: &Path, name: &str) -> Result<Option<Shown>> {
+    let path = directory.join(name);
+    let Ok(metadata) = std::fs::symlink_metadata(&path) else { return Ok(None) };
+    if metadata.is_symlink() {
+        let target = std::fs::read_link(&path).step(format!("read the link {}", path.display()))?;
+        return Ok(Some(Shown::Link(target)));
+    }
+    if !metadata.is_dir() && !metadata.is_file() {
+        return Ok(None);
+    }
+    let tree = Tree::clone_of(&path)?;
+    tree.harden(Access::ReadOnly)?;
+    Ok(Some(Shown::Tree(tree, metadata.is_dir())))
+}
+
 /// Builds the root and goes into it. Runs in the new namespaces, with their capabilities still held.
-pub fn enter(sources: Sources) -> Result<()> {
+pub fn enter(plan: &Plan, sources: Sources) -> Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).step("make mounts private")?;
-    let Sources { system, etc, devices, binds } = sources;
-    let root = Tree::temporary("0755", "16m")?;
-    // Any directory does as the place to attach the new root: the old one is gone in a moment, and all sources are cloned already.
-    root.attach(CWD, "/tmp")?;
-    let base = open_directory(CWD, "/tmp")?;
-    for (name, source) in system {
-        match source {
-            Source::Link(target) => symlinkat(&target, &base, name).step(format!("link /{name}"))?,
-            Source::Tree(tree) => {
-                make_directory(base.as_fd(), name)?;
-                tree.attach(base.as_fd(), name)?;
-            }
+    let Sources { root, system, devices, trees } = sources;
+    let Trees { etc, binds, .. } = trees;
+    // One filesystem in memory for everything that is written outside the binds: one bound, and little to make and to take down.
+    let memory = Tree::temporary("0755", plan.tmp_size.unwrap_or(0))?;
+    memory.attach(CWD, WORKSHOP)?;
+    let memory = memory.into_fd();
+    for (name, mode) in [("tmp", 0o1777), ("var-tmp", 0o1777), ("shm", 0o1777), ("run", 0o755), ("home", 0o755), ("root", 0o755)] {
+        make_directory(memory.as_fd(), name, mode)?;
+    }
+    make_directory(memory.as_fd(), "empty", 0o555)?;
+    openat(&memory, "nothing", OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o444)).step("make an empty file")?;
+    make_directory(memory.as_fd(), &format!("home/{USER}"), 0o755)?;
+
+    let own_root = root.is_some();
+    match root {
+        Some(root) => root,
+        None => Tree::clone_below(memory.as_fd(), "root")?,
+    }
+    .attach(memory.as_fd(), "root")?;
+    let base = openat(&memory, "root", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).step("open the new root")?;
+    // What may get new names: everything in memory, and the layers of the place's own.
+    let mut own = vec![targets::status(memory.as_fd())?.st_dev, targets::status(base.as_fd())?.st_dev];
+
+    let has_etc = own_root || system.iter().any(|(name, _)| name == "etc");
+    for (name, shown) in system {
+        match shown {
+            Shown::Link(target) => symlinkat(&target, &base, &name).step(format!("link /{name}"))?,
+            Shown::Tree(tree, directory) => tree.attach_on(targets::make(base.as_fd(), &name, directory, |_| true)?.as_fd())?,
         }
     }
-    for name in ["etc", "dev", "proc", "tmp", "run", "var", "var/tmp", "var/log", "home", "root", "mnt", "srv"] {
-        make_directory(base.as_fd(), name)?;
+    if has_etc {
+        // A system of its own keeps its own settings, but is told where names are resolved.
+        attach_resolver(base.as_fd(), etc)?;
+    } else {
+        for name in ["etc", "var", "var/log", "root", "mnt", "srv"] {
+            make_directory(base.as_fd(), name, 0o755)?;
+        }
+        etc.attach(base.as_fd(), "etc")?;
     }
-    etc.attach(base.as_fd(), "etc")?;
-    attach_devices(base.as_fd(), devices)?;
-    attach_processes(base.as_fd())?;
-    for (path, mode, size) in [("tmp", "1777", "50%"), ("var/tmp", "1777", "50%"), ("run", "0755", "64m"), ("home", "0755", "50%")] {
-        Tree::temporary(mode, size)?.attach(base.as_fd(), path)?;
+    attach_devices(memory.as_fd(), base.as_fd(), devices, own_root, &own)?;
+    attach_processes(memory.as_fd(), base.as_fd(), &own)?;
+    let mut places = vec![("tmp", "tmp"), ("run", "run")];
+    if !has_etc {
+        places.extend([("var-tmp", "var/tmp"), ("home", "home")]);
     }
-    for (target, is_directory, tree) in binds {
-        let target = inside(&target)?;
-        make_target(base.as_fd(), &target, is_directory)?;
-        tree.attach(base.as_fd(), &target)?;
+    for (name, path) in places {
+        let target = targets::make(base.as_fd(), path, true, |device| own.contains(&device))?;
+        Tree::clone_below(memory.as_fd(), name)?.attach_on(target.as_fd())?;
     }
-    make_directory(base.as_fd(), &format!("home/{USER}"))?;
+    attach_binds(base.as_fd(), &mut own, &binds)?;
+    protect(base.as_fd(), plan, &binds, &own)?;
+    hide(memory.as_fd(), base.as_fd(), plan)?;
+    if !own_root {
+        // The root itself holds only mount points; nobody writes beside them.
+        crate::kernel::set_one_mount_attributes(base.as_fd(), libc::MOUNT_ATTR_RDONLY).step("make the root read-only")?;
+    }
     fchdir(&base).step("go to the new root")?;
     pivot_root(".", ".").step("change the root")?;
     unmount(".", UnmountFlags::DETACH).step("leave the old root")?;
-    std::env::set_current_dir("/").step("go to the root")?;
-    make_root_read_only()
+    std::env::set_current_dir("/").step("go to the root")
 }
 
-/// The tmpfs of the root itself holds only mount points; nobody writes beside them.
-fn make_root_read_only() -> Result<()> {
-    rustix::mount::mount_remount(
-        "/",
-        rustix::mount::MountFlags::RDONLY
-            | rustix::mount::MountFlags::BIND
-            | rustix::mount::MountFlags::NOSUID
-            | rustix::mount::MountFlags::NODEV,
-        c"",
-    )
-    .step("make the root read-only")
-}
-
-fn open_directory(base: BorrowedFd<'_>, path: &str) -> Result<OwnedFd> {
-    openat(base, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).step(format!("open {path}"))
-}
-
-fn make_directory(base: BorrowedFd<'_>, path: &str) -> Result<()> {
-    match mkdirat(base, path, Mode::from_raw_mode(0o755)) {
+fn make_directory(base: BorrowedFd<'_>, path: &str, mode: u32) -> Result<()> {
+    match mkdirat(base, path, Mode::from_raw_mode(mode & 0o755)) {
+        // The mask of the process does not let the rest through.
+        Ok(()) if mode & !0o755 != 0 => {
+            rustix::fs::chmodat(base, path, Mode::from_raw_mode(mode), rustix::fs::AtFlags::empty()).step(format!("open up /{path}"))
+        }
         Err(rustix::io::Errno::EXIST) => Ok(()),
         outcome => outcome.step(format!("make /{path}")),
     }
 }
 
-/// A path of the plan, relative to the root: no step of it leads anywhere else.
-fn inside(path: &Path) -> Result<String> {
-    let mut parts = Vec::new();
-    for component in path.components() {
-        match component {
-            Component::RootDir => {}
-            Component::Normal(part) => parts.push(part.to_str().ok_or_else(|| bad_path(path))?),
-            _ => return Err(bad_path(path)),
+fn attach_binds(base: BorrowedFd<'_>, own: &mut Vec<u64>, binds: &[Bound]) -> Result<()> {
+    for bound in binds {
+        let may_make = |device| bound.may_make || own.contains(&device);
+        let target = targets::make(base, &bound.target, bound.is_directory, may_make)?;
+        bound.tree.attach_on(target.as_fd())?;
+        if bound.layered {
+            own.push(targets::status(bound.tree.as_fd())?.st_dev);
         }
-    }
-    if parts.is_empty() { Err(bad_path(path)) } else { Ok(parts.join("/")) }
-}
-
-fn bad_path(path: &Path) -> crate::Error {
-    crate::Error::Inside(format!("`{}` is not a place to mount something", path.display()))
-}
-
-/// Makes the point that something is mounted on, with the directories above it.
-fn make_target(base: BorrowedFd<'_>, path: &str, directory: bool) -> Result<()> {
-    let mut at = String::new();
-    let parts: Vec<&str> = path.split('/').collect();
-    let above = if directory { parts.len() } else { parts.len() - 1 };
-    for part in &parts[..above] {
-        if !at.is_empty() {
-            at.push('/');
-        }
-        at.push_str(part);
-        make_directory(base, &at)?;
-    }
-    if !directory {
-        openat(base, path, OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::from_raw_mode(0o644))
-            .step(format!("make /{path}"))?;
     }
     Ok(())
 }
 
-fn attach_devices(base: BorrowedFd<'_>, devices: Vec<(&'static str, Tree)>) -> Result<()> {
-    Tree::new("tmpfs", &[("mode", "0755"), ("size", "64k")], MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC)?
-        .attach(base, "dev")?;
-    for (name, tree) in devices {
-        let target = format!("dev/{name}");
-        make_target(base, &target, false)?;
-        tree.attach(base, &target)?;
+/// Makes paths read-only again, and holds every directory above them in its place: what is a mount point cannot be renamed.
+fn protect(base: BorrowedFd<'_>, plan: &Plan, binds: &[Bound], own: &[u64]) -> Result<()> {
+    let mut pinned: Vec<String> = Vec::new();
+    for path in &plan.protected {
+        let path = targets::relative(path)?;
+        let under = |bound: &&Bound| path.strip_prefix(&bound.target).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let above = binds.iter().filter(under).max_by_key(|bound| bound.target.len());
+        if above.is_some_and(|bound| !bound.writable) {
+            continue;
+        }
+        if above.is_none() && targets::find(base, &path)?.is_none() {
+            targets::make(base, &path, false, |device| own.contains(&device))?;
+        }
+        let begin = above.map_or(0, |bound| bound.target.len() + 1);
+        for (end, _) in path.match_indices('/').filter(|(end, _)| *end > begin) {
+            let directory = &path[..end];
+            if !pinned.iter().any(|pinned| pinned == directory) {
+                // Where an empty stand-in is all there is, it is protected itself.
+                let Some(found) = targets::find(base, directory)? else { break };
+                Tree::clone_at(found.as_fd())?.attach_on(found.as_fd())?;
+                pinned.push(directory.to_owned());
+            }
+        }
+        let found = deepest(base, &path)?;
+        let tree = Tree::clone_at(found.as_fd())?;
+        tree.make_read_only()?;
+        tree.attach_on(found.as_fd())?;
     }
-    for name in ["dev/pts", "dev/shm"] {
-        make_directory(base, name)?;
+    Ok(())
+}
+
+/// What is at a path, or the last step of it that is there.
+fn deepest(base: BorrowedFd<'_>, path: &str) -> Result<OwnedFd> {
+    let mut at = path;
+    loop {
+        if let Some(found) = targets::find(base, at)? {
+            return Ok(found);
+        }
+        at = at.rsplit_once('/').map(|(above, _)| above).ok_or_else(|| Error::Inside(format!("`/{path}` cannot be protected")))?;
+    }
+}
+
+/// Shows paths empty.
+fn hide(memory: BorrowedFd<'_>, base: BorrowedFd<'_>, plan: &Plan) -> Result<()> {
+    for path in &plan.hidden {
+        if let Some(found) = targets::find(base, &targets::relative(path)?)? {
+            mask(memory, found.as_fd(), targets::is_directory(found.as_fd())?)?;
+        }
+    }
+    Ok(())
+}
+
+fn mask(memory: BorrowedFd<'_>, target: BorrowedFd<'_>, directory: bool) -> Result<()> {
+    let empty = Tree::clone_below(memory, if directory { "empty" } else { "nothing" })?;
+    empty.harden_data()?;
+    empty.attach_on(target)
+}
+
+/// Which names there are and who answers for others: the host's say, also in a system of its own.
+fn attach_resolver(base: BorrowedFd<'_>, etc: Tree) -> Result<()> {
+    for name in ["resolv.conf", "hosts"] {
+        let ours = targets::find(etc.as_fd(), name)?;
+        // A link there is left alone: it leads to what the system of its own would run.
+        let theirs = targets::find(base, &format!("etc/{name}")).unwrap_or(None);
+        if let (Some(ours), Some(theirs)) = (ours, theirs) {
+            Tree::clone_at(ours.as_fd())?.attach_on(theirs.as_fd())?;
+        }
+    }
+    Ok(())
+}
+
+fn attach_devices(
+    memory: BorrowedFd<'_>,
+    base: BorrowedFd<'_>,
+    devices: Vec<(&'static str, Tree)>,
+    own_root: bool,
+    own: &[u64],
+) -> Result<()> {
+    let target = targets::make(base, "dev", true, |device| own.contains(&device))?;
+    // The root is read-only in the end and so is this in it; a layer of the place's own gets no device files.
+    let directory = if own_root {
+        make_directory(memory, "dev", 0o755)?;
+        Tree::clone_below(memory, "dev")?.attach_on(target.as_fd())?;
+        targets::find(base, "dev")?.ok_or(Error::Ended)?
+    } else {
+        target
+    };
+    for (name, tree) in devices {
+        openat(&directory, name, OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o644))
+            .step(format!("make /dev/{name}"))?;
+        tree.attach(directory.as_fd(), name)?;
+    }
+    for name in ["pts", "shm"] {
+        make_directory(directory.as_fd(), name, 0o755)?;
     }
     Tree::new(
         "devpts",
         &[("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620")],
         MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC,
     )?
-    .attach(base, "dev/pts")?;
-    Tree::temporary("1777", "50%")?.attach(base, "dev/shm")?;
+    .attach(directory.as_fd(), "pts")?;
+    Tree::clone_below(memory, "shm")?.attach(directory.as_fd(), "shm")?;
     for (name, target) in [
         ("ptmx", "pts/ptmx"),
         ("fd", "/proc/self/fd"),
@@ -232,36 +368,30 @@ fn attach_devices(base: BorrowedFd<'_>, devices: Vec<(&'static str, Tree)>) -> R
         ("stdout", "/proc/self/fd/1"),
         ("stderr", "/proc/self/fd/2"),
     ] {
-        symlinkat(target, base, format!("dev/{name}")).step(format!("link /dev/{name}"))?;
+        symlinkat(target, &directory, name).step(format!("link /dev/{name}"))?;
+    }
+    if own_root {
+        crate::kernel::set_one_mount_attributes(directory.as_fd(), libc::MOUNT_ATTR_RDONLY).step("make /dev read-only")?;
     }
     Ok(())
 }
 
-fn attach_processes(base: BorrowedFd<'_>) -> Result<()> {
+fn attach_processes(memory: BorrowedFd<'_>, base: BorrowedFd<'_>, own: &[u64]) -> Result<()> {
     let plain = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    Tree::new("proc", &[], plain)?.attach(base, "proc")?;
+    let target = targets::make(base, "proc", true, |device| own.contains(&device))?;
+    let processes = Tree::new("proc", &[], plain)?;
+    processes.attach_on(target.as_fd())?;
     // Settings of the kernel may be read, not set.
-    let settings = Tree::clone_of(Path::new("/tmp/proc/sys"))?;
-    settings.harden_data()?;
-    settings.attach(base, "proc/sys")?;
+    let settings = Tree::clone_below(processes.as_fd(), "sys")?;
+    settings.make_read_only()?;
+    settings.attach(processes.as_fd(), "sys")?;
     for name in MASKED {
-        let path = format!("/tmp/proc/{name}");
-        if Path::new(&path).exists() {
-            let null = Tree::clone_of(Path::new("/tmp/dev/null"))?;
-            null.attach(base, &format!("proc/{name}"))?;
-        }
-    }
-    // One empty directory hides them all.
-    let mut empty: Option<PathBuf> = None;
-    for name in MASKED_DIRECTORIES {
-        let path = PathBuf::from(format!("/tmp/proc/{name}"));
-        if path.is_dir() {
-            let tree = match &empty {
-                Some(first) => Tree::clone_of(first)?,
-                None => Tree::new("tmpfs", &[("mode", "0555"), ("size", "4k")], plain | MountAttrFlags::MOUNT_ATTR_RDONLY)?,
-            };
-            tree.attach(base, &format!("proc/{name}"))?;
-            empty.get_or_insert(path);
+        if let Some(found) = targets::find(processes.as_fd(), name)? {
+            let status = targets::status(found.as_fd())?;
+            // What only the host's root may open needs no mask: nobody inside is that.
+            if status.st_mode & 0o077 != 0 {
+                mask(memory, found.as_fd(), FileType::from_raw_mode(status.st_mode).is_dir())?;
+            }
         }
     }
     Ok(())

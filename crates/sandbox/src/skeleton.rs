@@ -75,6 +75,8 @@ impl Skeleton {
             }
         }
         write_users(&fresh).step("write who there is inside")?;
+        // Read inside by somebody else than whoever makes it, whatever the mask is that it is made under.
+        fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755)).step("let everybody read it")?;
         if etc.exists() {
             fs::rename(&etc, &old).step("put the old one aside")?;
         }
@@ -132,9 +134,13 @@ fn write_users(etc: &Path) -> io::Result<()> {
     let passwd = format!(
         "root:x:0:0:root:/root:/usr/sbin/nologin\n{USER}:x:{INSIDE}:{INSIDE}::/home/{USER}:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
     );
-    fs::write(etc.join("passwd"), passwd)?;
-    fs::write(etc.join("group"), format!("root:x:0:\n{USER}:x:{INSIDE}:\nnogroup:x:65534:\n"))?;
-    fs::write(etc.join("hosts"), "127.0.0.1 localhost\n::1 localhost\n")
+    let group = format!("root:x:0:\n{USER}:x:{INSIDE}:\nnogroup:x:65534:\n");
+    for (name, text) in [("passwd", passwd), ("group", group), ("hosts", "127.0.0.1 localhost\n::1 localhost\n".to_owned())] {
+        let path = etc.join(name);
+        fs::write(&path, text)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

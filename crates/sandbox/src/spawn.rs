@@ -4,6 +4,8 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use crate::place::{StartFailure, StartStep};
+
 /// Everything the child needs, made ready before it is born: it may not allocate.
 pub struct Prepared {
     /// The places to look for the program, in order.
@@ -11,15 +13,27 @@ pub struct Prepared {
     arguments: Vec<CString>,
     environment: Vec<CString>,
     directory: CString,
+    /// The kernel's numbers of what is bounded, and the bounds.
+    limits: Vec<(u64, u64)>,
     descriptors: [OwnedFd; 3],
+    /// They are a terminal, and it is to be the program's own.
+    terminal: bool,
 }
 
 impl Prepared {
-    pub fn new(argv: Vec<Vec<u8>>, env: Vec<Vec<u8>>, directory: Vec<u8>, descriptors: [OwnedFd; 3]) -> io::Result<Self> {
-        let text = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL));
+    pub fn new(
+        argv: Vec<Vec<u8>>,
+        env: Vec<Vec<u8>>,
+        directory: Vec<u8>,
+        limits: Vec<(u64, u64)>,
+        descriptors: [OwnedFd; 3],
+        terminal: bool,
+    ) -> Result<Self, StartFailure> {
+        let failure = |step, number| StartFailure { step, cause: io::Error::from_raw_os_error(number) };
+        let text = |step| move |bytes: Vec<u8>| CString::new(bytes).map_err(|_| failure(step, libc::EINVAL));
         let program = argv.first().cloned().unwrap_or_default();
         if program.is_empty() {
-            return Err(io::Error::from_raw_os_error(libc::ENOENT));
+            return Err(failure(StartStep::Program, libc::ENOENT));
         }
         let candidates = if program.contains(&b'/') {
             vec![program]
@@ -28,17 +42,18 @@ impl Prepared {
             path.split(|byte| *byte == b':').filter(|part| part.starts_with(b"/")).map(|part| [part, b"/", &program].concat()).collect()
         };
         Ok(Self {
-            candidates: candidates.into_iter().map(text).collect::<io::Result<_>>()?,
-            arguments: argv.into_iter().map(text).collect::<io::Result<_>>()?,
-            environment: env.into_iter().map(text).collect::<io::Result<_>>()?,
-            directory: text(directory)?,
+            candidates: candidates.into_iter().map(text(StartStep::Program)).collect::<Result<_, _>>()?,
+            arguments: argv.into_iter().map(text(StartStep::Program)).collect::<Result<_, _>>()?,
+            environment: env.into_iter().map(text(StartStep::Program)).collect::<Result<_, _>>()?,
+            directory: text(StartStep::Directory)(directory)?,
+            limits,
             descriptors,
+            terminal,
         })
     }
 
     /// Starts the program and gives its pid, or says why there is none.
-    pub fn start(&self) -> io::Result<i32> {
-        let mut stack = vec![0u8; STACK];
+    pub fn start(&self, stack: &mut Stack) -> Result<i32, StartFailure> {
         let arguments = pointers(&self.arguments);
         let environment = pointers(&self.environment);
         let candidates = pointers(&self.candidates);
@@ -47,18 +62,22 @@ impl Prepared {
             arguments: arguments.as_ptr(),
             environment: environment.as_ptr(),
             directory: self.directory.as_ptr(),
+            limits: self.limits.as_ptr(),
+            limit_count: self.limits.len(),
             descriptors: [self.descriptors[0].as_raw_fd(), self.descriptors[1].as_raw_fd(), self.descriptors[2].as_raw_fd()],
+            terminal: self.terminal,
+            step: StartStep::Descriptors,
             failure: 0,
         };
         // The stack grows down, and the kernel wants it aligned.
-        let top = stack.as_mut_ptr_range().end;
+        let top = stack.0.as_mut_ptr_range().end;
         let top = top.wrapping_sub(top as usize % 16);
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         // SAFETY: `become_program` gets a pointer to `child`, which lives until the call returns: CLONE_VFORK holds us until the child has
         // become the program or ended. It runs on a stack of its own, and init has one thread only.
         let pid = unsafe { libc::clone(become_program, top.cast(), flags, (&raw mut child).cast()) };
         if pid < 0 {
-            return Err(io::Error::last_os_error());
+            return Err(StartFailure { step: StartStep::Memory, cause: io::Error::last_os_error() });
         }
         // SAFETY: the child is gone or another program; nobody else writes there. It wrote behind the compiler's back.
         let failure = unsafe { (&raw const child.failure).read_volatile() };
@@ -68,7 +87,18 @@ impl Prepared {
         if let Some(pid) = rustix::process::Pid::from_raw(pid) {
             let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
         }
-        Err(io::Error::from_raw_os_error(failure))
+        // SAFETY: as for the failure.
+        let step = unsafe { (&raw const child.step).read_volatile() };
+        Err(StartFailure { step, cause: io::Error::from_raw_os_error(failure) })
+    }
+}
+
+/// Where a child stands until it has become the program; one at a time.
+pub struct Stack(Vec<u8>);
+
+impl Default for Stack {
+    fn default() -> Self {
+        Self(vec![0; STACK])
     }
 }
 
@@ -83,7 +113,12 @@ struct Child {
     arguments: *const *const libc::c_char,
     environment: *const *const libc::c_char,
     directory: *const libc::c_char,
+    limits: *const (u64, u64),
+    limit_count: usize,
     descriptors: [libc::c_int; 3],
+    terminal: bool,
+    /// What was being done when it failed.
+    step: StartStep,
     failure: libc::c_int,
 }
 
@@ -99,7 +134,7 @@ extern "C" fn become_program(argument: *mut libc::c_void) -> libc::c_int {
 
 /// # Safety
 ///
-/// The pointers in `child` must be null-terminated lists of C strings.
+/// The pointers in `child` must be null-terminated lists of C strings, and `limits` as many pairs as it says.
 #[allow(clippy::multiple_unsafe_ops_per_block, reason = "one sequence of system calls with one justification")]
 unsafe fn become_or_fail(child: &mut Child) {
     // SAFETY: plain system calls on values of our own; see the function's contract for the pointers.
@@ -121,19 +156,38 @@ unsafe fn become_or_fail(child: &mut Child) {
                 return;
             }
         }
+        if child.terminal && libc::ioctl(0, libc::TIOCSCTTY, 0) != 0 {
+            child.failure = errno();
+            return;
+        }
         if libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) != 0 {
             child.failure = errno();
             return;
         }
+        child.step = StartStep::Directory;
         if libc::chdir(child.directory) != 0 {
             child.failure = errno();
             return;
         }
-        // init blocks and ignores what a program expects to work.
+        child.step = StartStep::Program;
+        for at in 0..child.limit_count {
+            let (resource, bound) = *child.limits.add(at);
+            let resource = resource as libc::__rlimit_resource_t;
+            let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            let mut outcome = libc::getrlimit(resource, &raw mut now);
+            if outcome == 0 {
+                let bound = if bound < now.rlim_max { bound } else { now.rlim_max };
+                outcome = libc::setrlimit(resource, &libc::rlimit { rlim_cur: bound, rlim_max: bound });
+            }
+            if outcome != 0 {
+                child.failure = errno();
+                return;
+            }
+        }
+        // init holds back what a program expects to work.
         let mut signals: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut signals);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const signals, std::ptr::null_mut());
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         let mut at = child.candidates;
         // Said only after the last try: what becomes the program leaves no failure behind.
         let mut failure = libc::ENOENT;

@@ -2,21 +2,18 @@
 //!
 //! Fields are length-prefixed bytes; both ends are this code, so the format has no version of its own.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg,
-    sendmsg,
-};
+use crate::message;
 
-/// The largest message: an argument list and an environment as large as the kernel takes for a program, and a little more.
-pub const LARGEST: usize = 256 << 10;
-/// A process has three descriptors to begin with.
-pub const DESCRIPTORS: usize = 3;
+/// What fits into a packet. More goes through memory that is passed along.
+const PACKET: usize = 16 << 10;
+/// The largest message: more than the kernel takes as arguments and environment of a program, so that it is the kernel that says no.
+const LARGEST: usize = 8 << 20;
+/// The kind of a packet whose message lies in the memory that came with it.
+const ELSEWHERE: u8 = 0;
 
-#[derive(Default)]
 pub struct Writer(Vec<u8>);
 
 impl Writer {
@@ -40,21 +37,26 @@ impl Writer {
         values.fold(self.number(count), |writer, value| writer.bytes(value))
     }
 
+    /// Sends it, and waits for room.
     pub fn send(self, socket: BorrowedFd<'_>, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        if self.0.len() <= PACKET {
+            return message::send(socket, &self.0, descriptors);
+        }
         if self.0.len() > LARGEST {
             return Err(io::Error::from_raw_os_error(libc::E2BIG));
         }
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        if !descriptors.is_empty() {
-            ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+        let memory = rustix::fs::memfd_create(c"message", rustix::fs::MemfdFlags::CLOEXEC)?;
+        let mut at = 0;
+        while at < self.0.len() {
+            at += rustix::io::pwrite(&memory, &self.0[at..], at as u64)?;
         }
-        loop {
-            match sendmsg(socket, &[IoSlice::new(&self.0)], &mut ancillary, SendFlags::NOSIGNAL) {
-                Err(rustix::io::Errno::INTR) => {}
-                outcome => return outcome.map(drop).map_err(io::Error::from),
-            }
-        }
+        let all: Vec<BorrowedFd<'_>> = std::iter::once(memory.as_fd()).chain(descriptors.iter().copied()).collect();
+        message::send(socket, &[ELSEWHERE], &all)
+    }
+
+    /// Sends it if there is room now. Only for messages that are small.
+    pub fn send_now(&self, socket: BorrowedFd<'_>, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        message::send_now(socket, &self.0, descriptors)
     }
 }
 
@@ -67,33 +69,32 @@ pub struct Reader {
 impl Reader {
     /// The next message; none when the other end is gone.
     pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Self>> {
-        let mut bytes = vec![0; LARGEST];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let received = loop {
-            match recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
-                Err(rustix::io::Errno::INTR) => {}
-                outcome => break outcome?,
+        Self::receive_by(socket, message::receive)
+    }
+
+    /// The next message if there is one, else `WouldBlock`.
+    pub fn receive_now(socket: BorrowedFd<'_>) -> io::Result<Option<Self>> {
+        Self::receive_by(socket, message::receive_now)
+    }
+
+    fn receive_by(
+        socket: BorrowedFd<'_>,
+        receive: impl Fn(BorrowedFd<'_>, &mut [u8]) -> io::Result<Option<message::Received>>,
+    ) -> io::Result<Option<Self>> {
+        let mut packet = [0; PACKET];
+        let Some(received) = receive(socket, &mut packet)? else { return Ok(None) };
+        let mut reader = Self { bytes: packet[..received.length].to_vec(), at: 1, descriptors: received.descriptors };
+        if reader.kind() == ELSEWHERE {
+            if reader.descriptors.is_empty() {
+                return Err(io::Error::from_raw_os_error(libc::EBADMSG));
             }
-        };
-        if received.bytes == 0 {
-            return Ok(None);
+            reader.bytes = read_all(&reader.descriptors.remove(0))?;
         }
-        let mut descriptors = Vec::new();
-        for message in ancillary.drain() {
-            if let RecvAncillaryMessage::ScmRights(rights) = message {
-                descriptors.extend(rights);
-            }
-        }
-        if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
-            return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
-        }
-        bytes.truncate(received.bytes);
-        Ok(Some(Self { bytes, at: 1, descriptors }))
+        Ok(Some(reader))
     }
 
     pub fn kind(&self) -> u8 {
-        self.bytes[0]
+        self.bytes.first().copied().unwrap_or(ELSEWHERE)
     }
 
     fn take(&mut self, length: usize) -> io::Result<&[u8]> {
@@ -121,17 +122,26 @@ impl Reader {
     }
 }
 
+fn read_all(memory: &OwnedFd) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut part = vec![0; 1 << 20];
+    while bytes.len() <= LARGEST {
+        let length = rustix::io::pread(memory, &mut part, bytes.len() as u64)?;
+        if length == 0 {
+            return Ok(bytes);
+        }
+        bytes.extend(&part[..length]);
+    }
+    Err(io::Error::from_raw_os_error(libc::EMSGSIZE))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsFd;
-
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-
     use super::*;
 
     #[test]
     fn a_message_and_its_descriptors_arrive_whole() {
-        let (left, right) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let (left, right) = message::pair().unwrap();
         let passed = std::fs::File::open("/dev/null").unwrap();
         Writer::new(7).number(9).list([b"a".as_slice(), b""].into_iter()).send(left.as_fd(), &[passed.as_fd()]).unwrap();
         let mut message = Reader::receive(right.as_fd()).unwrap().unwrap();
@@ -139,7 +149,21 @@ mod tests {
         assert_eq!(message.list().unwrap(), [b"a".to_vec(), Vec::new()]);
         assert_eq!(message.descriptors.len(), 1);
         assert!(message.number().is_err(), "nothing is left");
+        assert_eq!(Reader::receive_now(right.as_fd()).err().unwrap().kind(), io::ErrorKind::WouldBlock);
         drop(left);
         assert!(Reader::receive(right.as_fd()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_message_larger_than_a_packet_arrives_whole_too() {
+        let (left, right) = message::pair().unwrap();
+        let passed = std::fs::File::open("/dev/null").unwrap();
+        let large = vec![7; 3 << 20];
+        Writer::new(7).bytes(&large).send(left.as_fd(), &[passed.as_fd(), passed.as_fd(), passed.as_fd()]).unwrap();
+        let mut message = Reader::receive(right.as_fd()).unwrap().unwrap();
+        assert_eq!((message.kind(), message.descriptors.len()), (7, 3));
+        assert_eq!(message.bytes().unwrap(), large);
+        let refused = Writer::new(7).bytes(&vec![7; LARGEST]).send(left.as_fd(), &[]).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::E2BIG));
     }
 }

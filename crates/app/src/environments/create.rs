@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use crate::audit::{Act, record};
 use crate::environments::{begin_destroying, unknown};
 use crate::idempotency::{self, Claim, Outcome};
-use crate::{App, Entered};
+use crate::{App, AskedBy, Entered};
 
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -208,7 +208,7 @@ impl App {
         let base = template(new.template_id.unwrap_or(TemplateId::LocalDefault));
         let spec = stated.resolve(&base, provider, Some(&name))?;
         let allow_unenforced = new.allow_unenforced.unwrap_or(false);
-        let posture = self.check_posture(&spec, provider, allow_unenforced).await?;
+        let posture = self.check_posture(&spec, provider, allow_unenforced, AskedBy::caller(&entered.caller, None)).await?;
         let sandbox = Sandbox {
             id: new.sandbox_id.unwrap_or_else(|| SandboxId::new(context)),
             project_id: entered.project,

@@ -6,6 +6,7 @@ use stead_domain::definition::{Spec, template};
 use stead_domain::environment::{BoundToType, DefinitionVersion, Environment, Purpose, RetentionPolicy, Scope, TemplateId};
 use stead_domain::ids::EnvironmentId;
 use stead_domain::posture::EffectiveField;
+use stead_domain::principal::Caller;
 use stead_domain::tags::{self, Tags};
 use stead_domain::{Code, Context, Error, Result, names};
 use stead_store::{StoreError, Unit, environments, versions};
@@ -14,7 +15,7 @@ use utoipa::ToSchema;
 use crate::audit::{Act, record};
 use crate::environments::create::{check_reference, name_taken};
 use crate::environments::unknown;
-use crate::{App, Entered};
+use crate::{App, AskedBy, Entered};
 
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -74,7 +75,7 @@ impl App {
                         None => present.spec.clone(),
                     };
                     let allowed = allow_unenforced.unwrap_or(present.allow_unenforced);
-                    Some(self.judge_definition(&present, spec, allowed, None).await)
+                    Some(self.judge_definition(&entered.caller, &present, spec, allowed, None).await)
                 }
             };
             if let Some(environment) = self.try_to_update(entered, id, expected, edit.clone(), judged).await? {
@@ -130,12 +131,14 @@ impl App {
     /// Judges a definition for an environment, outside any unit of work.
     pub(crate) async fn judge_definition(
         &self,
+        caller: &Caller,
         environment: &Environment,
         spec: Spec,
         allow_unenforced: bool,
         rolled_back_to: Option<u64>,
     ) -> Result<Judged> {
-        let posture = self.check_posture(&spec, environment.provider, allow_unenforced).await?;
+        let posture =
+            self.check_posture(&spec, environment.provider, allow_unenforced, AskedBy::caller(caller, Some(&environment.spec))).await?;
         let (of_version, allowed_before) = (environment.spec_version, environment.allow_unenforced);
         Ok(Judged { of_version, allowed_before, spec, allow_unenforced, posture, rolled_back_to })
     }

@@ -1,13 +1,16 @@
 //! Which directories of the host a definition may mount.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use stead_app::AskedBy;
 use stead_domain::{Code, Error, Result};
 
 /// What the operator allowed, and what is never allowed: where Stead keeps its own files.
 pub struct HostPaths {
     pub allowed: Vec<PathBuf>,
     pub data_dir: PathBuf,
+    pub home: Option<PathBuf>,
 }
 
 /// Where a path really leads: a link out of an allowed directory is no way in. A path that is not there leads where its text says.
@@ -17,18 +20,40 @@ fn real(path: &Path) -> PathBuf {
 
 impl HostPaths {
     /// Only a first look: whoever mounts it looks again, because links can change.
-    pub fn check(&self, field: &str, path: &Path) -> Result<()> {
+    pub fn check(&self, field: &str, path: &Path, asked_by: &AskedBy) -> Result<()> {
         let (wanted, data_dir) = (real(path), real(&self.data_dir));
         if wanted.starts_with(&data_dir) || data_dir.starts_with(&wanted) {
             return Err(Error::field(field, "lies in the server's data directory or around it, which is never mounted")
                 .suggestion("mount a directory that does not hold the data directory"));
         }
-        if self.allowed.iter().any(|prefix| wanted.starts_with(real(prefix))) {
+        let mounted_before = asked_by.mounted_before.iter().any(|before| Path::new(before) == path);
+        if mounted_before || self.allowed.iter().any(|prefix| wanted.starts_with(real(prefix))) {
             return Ok(());
+        }
+        if asked_by.own_user {
+            return self.check_own(field, &wanted);
         }
         Err(Error::new(Code::Forbidden, format!("`{field}`: the operator has not allowed mounts from `{}`", path.display()))
             .detail("field", field)
             .suggestion("start the server with --allow-host-path and a directory above it"))
+    }
+
+    /// What the user who runs the server may mount without anybody's leave: what is that user's own, but never everything.
+    fn check_own(&self, field: &str, path: &Path) -> Result<()> {
+        let refused = |why: &str| {
+            Err(Error::new(Code::Forbidden, format!("`{field}`: `{}` {why}", path.display()))
+                .detail("field", field)
+                .suggestion("choose a directory of your own below your home directory, or start the server with --allow-host-path"))
+        };
+        if self.home.as_ref().is_some_and(|home| real(home).starts_with(path)) || path.parent().is_none() {
+            return refused("is your home directory or holds it, and everything in it would be seen inside");
+        }
+        let user = rustix::process::geteuid();
+        match std::fs::metadata(path) {
+            Err(error) => refused(&format!("cannot be looked at: {error}")),
+            Ok(metadata) if user.is_root() || metadata.uid() == user.as_raw() => Ok(()),
+            Ok(_) => refused("is not yours"),
+        }
     }
 }
 
@@ -45,12 +70,23 @@ mod tests {
         }
         std::os::unix::fs::symlink(at("secret"), at("allowed/link")).unwrap();
         std::os::unix::fs::symlink(at("data"), at("allowed/data")).unwrap();
-        let paths = HostPaths { allowed: vec![at("allowed"), at("data")], data_dir: at("data") };
-        assert!(paths.check("f", &at("allowed/inside")).is_ok());
-        assert!(paths.check("f", &at("allowed")).is_ok());
+        let paths = HostPaths { allowed: vec![at("allowed"), at("data")], data_dir: at("data"), home: Some(at("home")) };
+        let stranger = AskedBy::default();
+        assert!(paths.check("f", &at("allowed/inside"), &stranger).is_ok());
+        assert!(paths.check("f", &at("allowed"), &stranger).is_ok());
         for refused in ["secret", "allowed/link", "allowed/data", "allowed/data/sandboxes", "data", "data/sandboxes", "allowed-not"] {
-            assert!(paths.check("f", &at(refused)).is_err(), "{refused}");
+            assert!(paths.check("f", &at(refused), &stranger).is_err(), "{refused}");
         }
-        assert!(paths.check("f", root.path()).is_err(), "what holds the data directory holds its secrets");
+        assert!(paths.check("f", root.path(), &stranger).is_err(), "what holds the data directory holds its secrets");
+        let own_user = AskedBy { own_user: true, mounted_before: Vec::new() };
+        std::fs::create_dir_all(at("home/project")).unwrap();
+        assert!(paths.check("f", &at("home/project"), &own_user).is_ok());
+        assert!(paths.check("f", &at("home/project"), &stranger).is_err());
+        for refused in [at("home"), at("data"), at("home/missing"), "/".into()] {
+            assert!(paths.check("f", &refused, &own_user).is_err(), "{refused:?}");
+        }
+        let before = AskedBy { own_user: false, mounted_before: vec![at("home/project").display().to_string()] };
+        assert!(paths.check("f", &at("home/project"), &before).is_ok());
+        assert!(paths.check("f", &at("secret"), &before).is_err());
     }
 }

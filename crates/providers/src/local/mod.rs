@@ -2,8 +2,10 @@
 //!
 //! The directory's name is the label, and `sandboxes/.installation` says whose they are: what another store made there is never touched.
 
+mod blueprint;
 mod directory;
 mod host_paths;
+mod place;
 mod removal;
 mod shared_sync;
 mod trash;
@@ -15,13 +17,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use host_paths::HostPaths;
+use place::LocalPlace;
+pub use place::skeleton;
 use shared_sync::SharedSync;
-use stead_app::{Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
+use stead_app::{AskedBy, Listed, NewSandbox, Observation, Place, Provider, ProviderError, Resource};
 use stead_domain::definition::Spec;
 use stead_domain::ids::{HostId, SandboxId};
 use stead_domain::posture::{Capabilities, Enforcement};
 use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::Sandbox;
+use stead_place::client::Spawner;
 use tokio::task::spawn_blocking;
 use trash::Trash;
 
@@ -33,6 +38,7 @@ pub struct Local {
     host: HostId,
     host_paths: HostPaths,
     sync: Arc<SharedSync>,
+    place: Option<LocalPlace>,
 }
 
 impl Local {
@@ -57,9 +63,16 @@ impl Local {
             Err(error) if error.kind() == ErrorKind::NotFound => write_marker(&marker, installation)?,
             Err(error) => return Err(failed(error)),
         }
-        let host_paths = HostPaths { allowed: allow_host_paths, data_dir: data_dir.to_owned() };
+        let host_paths = HostPaths { allowed: allow_host_paths, data_dir: data_dir.to_owned(), home: std::env::home_dir() };
         let sync = Arc::new(SharedSync::open(&root).map_err(failed)?);
-        Ok(Self { root, trash: Trash::open(trash).map_err(failed)?, host, host_paths, sync })
+        Ok(Self { root, trash: Trash::open(trash).map_err(failed)?, host, host_paths, sync, place: None })
+    }
+
+    /// Also runs processes: `spawner` is how stewards are started.
+    #[must_use]
+    pub fn with_processes(mut self, data_dir: &Path, spawner: Spawner) -> Self {
+        self.place = Some(LocalPlace::new(data_dir, self.root.clone(), spawner));
+        self
     }
 
     fn path(&self, sandbox: SandboxId) -> PathBuf {
@@ -114,8 +127,13 @@ impl Provider for Local {
         Some(self.host)
     }
 
-    fn check_definition(&self, spec: &Spec) -> stead_domain::Result<()> {
-        spec.host_paths().try_for_each(|(index, path)| self.host_paths.check(&format!("spec.mounts[{index}].source"), Path::new(path)))
+    fn place(&self) -> Option<&dyn Place> {
+        self.place.as_ref().map(|place| place as &dyn Place)
+    }
+
+    fn check_definition(&self, spec: &Spec, asked_by: &AskedBy) -> stead_domain::Result<()> {
+        let mut paths = spec.host_paths();
+        paths.try_for_each(|(index, path)| self.host_paths.check(&format!("spec.mounts[{index}].source"), Path::new(path), asked_by))
     }
 
     async fn create(&self, request: &NewSandbox) -> Result<Resource> {

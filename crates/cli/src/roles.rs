@@ -1,0 +1,27 @@
+//! Roles of this program that no person calls: what a server starts beside itself.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use stead_place::client::Spawner;
+use stead_providers::local;
+
+/// The word that makes this program a spawner.
+const SPAWNER: &str = "spawner";
+
+/// Runs the role that the first argument names, if it names one.
+pub fn run() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next()? != SPAWNER {
+        return None;
+    }
+    let skeleton = PathBuf::from(arguments.next()?);
+    let ended = stead_place::spawner::run(&skeleton);
+    Some(if ended.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// How a server starts its spawner: this very program, also when its file has been replaced since.
+pub fn spawner(data_dir: &Path) -> Spawner {
+    Spawner::new("/proc/self/exe".into(), vec![OsString::from(SPAWNER), local::skeleton(data_dir).into()])
+}

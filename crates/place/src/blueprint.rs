@@ -1,0 +1,79 @@
+//! What an awake environment must be: everything that its steward needs to make it, and to keep it without a server.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use stead_domain::ids::EnvironmentId;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Blueprint {
+    pub environment: EnvironmentId,
+    pub spec_version: u64,
+    /// The steward's own: lock, socket.
+    pub run: PathBuf,
+    /// Output of its processes.
+    pub logs: PathBuf,
+    /// Where the prepared parts of the root are that all places of this host share.
+    pub skeleton: PathBuf,
+    pub hostname: String,
+    pub workspace: Workspace,
+    /// Further things of the host that are seen inside.
+    pub binds: Vec<Bind>,
+    /// Inside and absolute: read-only although what holds them is not.
+    pub protected: Vec<PathBuf>,
+    /// Inside and absolute: shown empty.
+    pub hidden: Vec<PathBuf>,
+    pub network: Network,
+    pub limits: Limits,
+    /// What every process gets before its own variables.
+    pub env: Vec<(String, String)>,
+    /// Asleep after so long without a process.
+    pub idle_milliseconds: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workspace {
+    /// Inside.
+    pub path: PathBuf,
+    /// On the host.
+    pub source: PathBuf,
+    pub access: WorkspaceKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceKind {
+    /// Nothing of it is seen; an empty directory stands in its place.
+    None,
+    ReadOnly,
+    ReadWrite,
+    /// What is written lands in a layer of its own below this directory.
+    CopyOnWrite {
+        layer: PathBuf,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bind {
+    pub source: PathBuf,
+    pub path: PathBuf,
+    pub writable: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// Loopback only.
+    Disabled,
+    /// The host's own.
+    Host,
+}
+
+/// Zero or none: no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    pub cpus: Option<f64>,
+    pub memory_bytes: Option<u64>,
+    pub pids: Option<u64>,
+    pub disk_bytes: Option<u64>,
+}

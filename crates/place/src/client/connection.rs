@@ -1,0 +1,194 @@
+//! One stream to one steward: requests with their answers, and the news of its processes.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use stead_domain::ids::ProcessId;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::task::TaskTracker;
+
+use crate::protocol::{Answer, Call, Decoder, PROTOCOL, Progress, Refusal, Request, Start, Word, encode};
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    /// The steward is gone; what was asked may or may not have been done.
+    #[error("the keeper of the environment is gone")]
+    Gone,
+    #[error("the keeper refused: {0:?}")]
+    Refused(Refusal),
+    #[error("{0}")]
+    Broken(String),
+}
+
+pub struct Connection {
+    /// Whole messages: a caller that goes away in the middle of one does not garble the next.
+    outgoing: mpsc::UnboundedSender<Vec<u8>>,
+    next: AtomicU64,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: HashMap<u64, oneshot::Sender<Answer>>,
+    processes: HashMap<ProcessId, watch::Sender<Progress>>,
+    first: Option<oneshot::Receiver<Answer>>,
+    gone: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn news(&self, progress: Progress) {
+        let mut state = self.lock();
+        let over = progress.exit.is_some() && progress.closed;
+        match state.processes.get(&progress.process) {
+            Some(sender) => drop(sender.send_replace(progress.clone())),
+            None => drop(state.processes.insert(progress.process, watch::channel(progress.clone()).0)),
+        }
+        // From now on the files say it all; those who wait have been told.
+        if over {
+            state.processes.remove(&progress.process);
+        }
+    }
+}
+
+impl Connection {
+    /// Takes a stream to a steward that has just been made and says that it is ready, or why it is not.
+    pub async fn first(stream: UnixStream, tasks: &TaskTracker) -> Result<Arc<Self>, Trouble> {
+        let connection = Self::over(stream, tasks);
+        match connection.first_word().await? {
+            Answer::Done => Ok(connection),
+            _ => Err(Trouble::Broken("the keeper spoke out of turn".to_owned())),
+        }
+    }
+
+    /// Speaks to a steward that is there, and learns what it keeps.
+    pub async fn again(stream: UnixStream, tasks: &TaskTracker) -> Result<Arc<Self>, Trouble> {
+        let connection = Self::over(stream, tasks);
+        match connection.call(Call::Hello { protocol: PROTOCOL }, &[]).await? {
+            Answer::Hello { protocol, processes, .. } if protocol == PROTOCOL => {
+                for progress in processes {
+                    connection.shared.news(progress);
+                }
+                Ok(connection)
+            }
+            Answer::Hello { protocol, .. } => Err(Trouble::Broken(format!("the keeper speaks version {protocol} of the protocol"))),
+            _ => Err(Trouble::Broken("the keeper did not say hello".to_owned())),
+        }
+    }
+
+    fn over(stream: UnixStream, tasks: &TaskTracker) -> Arc<Self> {
+        let (reading, writing) = stream.into_split();
+        let shared = Arc::new(Shared::default());
+        let (outgoing, messages) = mpsc::unbounded_channel();
+        let heard = Arc::clone(&shared);
+        let (sender, receiver) = oneshot::channel();
+        // What a steward says of itself before it was asked anything.
+        shared.lock().waiting.insert(0, sender);
+        shared.lock().first = Some(receiver);
+        tasks.spawn(async move {
+            // Either half that ends is the end of both.
+            tokio::select! {
+                _ = listen(reading, &heard) => {}
+                _ = speak(writing, messages) => {}
+            }
+            let mut state = heard.lock();
+            state.gone = true;
+            // Whoever waits is told by the end of its channel.
+            state.waiting.clear();
+            state.processes.clear();
+        });
+        Arc::new(Self { outgoing, next: AtomicU64::new(1), shared })
+    }
+
+    async fn first_word(&self) -> Result<Answer, Trouble> {
+        let first = self.shared.lock().first.take().ok_or(Trouble::Gone)?;
+        heard(first).await
+    }
+
+    pub fn is_gone(&self) -> bool {
+        self.shared.lock().gone
+    }
+
+    pub async fn call(&self, call: Call, bytes: &[u8]) -> Result<Answer, Trouble> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let message = encode(&Request { number, call }, bytes).map_err(|error| Trouble::Broken(error.to_string()))?;
+        let (sender, receiver) = oneshot::channel();
+        {
+            let mut state = self.shared.lock();
+            if state.gone {
+                return Err(Trouble::Gone);
+            }
+            state.waiting.insert(number, sender);
+        }
+        self.outgoing.send(message).map_err(|_| Trouble::Gone)?;
+        heard(receiver).await
+    }
+
+    /// Starts a process. News of it are kept from before it begins, so that none is missed.
+    pub async fn start(&self, start: Start) -> Result<(), Trouble> {
+        let process = start.process;
+        let nothing = Progress { process, end: 0, stdin: 0, exit: None, closed: false };
+        self.shared.lock().processes.entry(process).or_insert_with(|| watch::channel(nothing).0);
+        let answer = self.call(Call::Start(start), &[]).await;
+        if !matches!(answer, Ok(Answer::Done)) {
+            self.shared.lock().processes.remove(&process);
+        }
+        answer.map(drop)
+    }
+
+    /// News of a process that the steward keeps; none when it keeps no such one.
+    pub fn watch(&self, process: ProcessId) -> Option<watch::Receiver<Progress>> {
+        self.shared.lock().processes.get(&process).map(watch::Sender::subscribe)
+    }
+}
+
+async fn heard(answer: oneshot::Receiver<Answer>) -> Result<Answer, Trouble> {
+    match answer.await {
+        Ok(Answer::Refused(refusal)) => Err(Trouble::Refused(refusal)),
+        Ok(answer) => Ok(answer),
+        Err(_) => Err(Trouble::Gone),
+    }
+}
+
+async fn speak(mut writing: OwnedWriteHalf, mut messages: mpsc::UnboundedReceiver<Vec<u8>>) -> io::Result<()> {
+    while let Some(message) = messages.recv().await {
+        writing.write_all(&message).await?;
+    }
+    Ok(())
+}
+
+async fn listen(mut reading: OwnedReadHalf, shared: &Shared) -> io::Result<()> {
+    let mut decoder = Decoder::default();
+    let mut buffer = vec![0; 16 << 10];
+    loop {
+        let length = reading.read(&mut buffer).await?;
+        if length == 0 {
+            return Ok(());
+        }
+        decoder.push(&buffer[..length]);
+        while let Some((word, _)) = decoder.take::<Word>()? {
+            match word {
+                Word::Answer { number, answer } => {
+                    if let Some(waiting) = shared.lock().waiting.remove(&number) {
+                        let _ = waiting.send(answer);
+                    }
+                }
+                Word::Progress(progress) => shared.news(progress),
+            }
+        }
+    }
+}

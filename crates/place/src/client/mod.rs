@@ -1,0 +1,9 @@
+//! The server's side: which environments are awake, and how to speak to their stewards.
+
+mod connection;
+mod spawner;
+mod stewards;
+
+pub use connection::{Connection, Trouble};
+pub use spawner::Spawner;
+pub use stewards::Stewards;

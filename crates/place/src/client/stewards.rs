@@ -1,0 +1,232 @@
+//! All stewards of this host: found when they are there, started when they are not.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use stead_domain::Timestamp;
+use stead_domain::ids::{EnvironmentId, ProcessId};
+use stead_domain::process::{ExitCause, OutputStream, ProcessExit, ProcessUsage};
+use tokio::net::UnixStream;
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::task::spawn_blocking;
+use tokio_util::task::TaskTracker;
+
+use super::{Connection, Spawner, Trouble};
+use crate::blueprint::Blueprint;
+use crate::log::{self, Found};
+use crate::protocol::{Answer, Call, Progress, Refusal, Start};
+use crate::{Directories, socket_path, steward_lock};
+
+/// How often a steward that is just leaving is waited for, and how long each time.
+const LEAVING: usize = 400;
+const MOMENT: Duration = Duration::from_millis(5);
+
+/// The stream to one steward, made by one caller at a time.
+type Slot = Arc<AsyncMutex<Option<Arc<Connection>>>>;
+
+pub struct Stewards {
+    directories: Directories,
+    spawner: Arc<Spawner>,
+    slots: Mutex<HashMap<EnvironmentId, Slot>>,
+    tasks: TaskTracker,
+}
+
+impl Stewards {
+    pub fn new(directories: Directories, spawner: Spawner) -> Self {
+        Self { directories, spawner: Arc::new(spawner), slots: Mutex::default(), tasks: TaskTracker::new() }
+    }
+
+    pub fn directories(&self) -> &Directories {
+        &self.directories
+    }
+
+    pub fn spawner(&self) -> &Spawner {
+        &self.spawner
+    }
+
+    fn slot(&self, environment: EnvironmentId) -> Slot {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(slots.entry(environment).or_default())
+    }
+
+    /// The steward of an environment that is awake; none when it is asleep.
+    pub async fn find(&self, environment: EnvironmentId) -> Result<Option<Arc<Connection>>, Trouble> {
+        let slot = self.slot(environment);
+        let mut known = slot.lock().await;
+        self.find_in(&mut known, environment).await
+    }
+
+    async fn find_in(&self, known: &mut Option<Arc<Connection>>, environment: EnvironmentId) -> Result<Option<Arc<Connection>>, Trouble> {
+        if let Some(connection) = known.as_ref().filter(|connection| !connection.is_gone()) {
+            return Ok(Some(Arc::clone(connection)));
+        }
+        *known = None;
+        let directory = self.directories.run(environment);
+        for _ in 0..LEAVING {
+            if !steward_lock::is_held(&directory).map_err(broken)? {
+                return Ok(None);
+            }
+            // It may be about to listen, or about to leave.
+            match connect(&directory).await {
+                Ok(stream) => match Connection::again(stream, &self.tasks).await {
+                    Ok(connection) => {
+                        *known = Some(Arc::clone(&connection));
+                        return Ok(Some(connection));
+                    }
+                    Err(Trouble::Gone) => {}
+                    Err(trouble) => return Err(trouble),
+                },
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {}
+                Err(error) => return Err(broken(error)),
+            }
+            tokio::time::sleep(MOMENT).await;
+        }
+        Err(Trouble::Broken("the keeper of the environment holds its place and does not answer".to_owned()))
+    }
+
+    /// The steward of an environment, started if there is none.
+    pub async fn awaken(&self, blueprint: &Blueprint) -> Result<Arc<Connection>, Trouble> {
+        let slot = self.slot(blueprint.environment);
+        let mut known = slot.lock().await;
+        for _ in 0..LEAVING {
+            if let Some(connection) = self.find_in(&mut known, blueprint.environment).await? {
+                return Ok(connection);
+            }
+            let (spawner, plan) = (Arc::clone(&self.spawner), blueprint.clone());
+            let stream = spawn_blocking(move || spawner.spawn(&plan)).await.map_err(broken)?.map_err(broken)?;
+            let stream = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream)).map_err(broken)?;
+            match Connection::first(stream, &self.tasks).await {
+                Ok(connection) => {
+                    *known = Some(Arc::clone(&connection));
+                    return Ok(connection);
+                }
+                Err(Trouble::Refused(Refusal::Leaving)) => tokio::time::sleep(MOMENT).await,
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Err(Trouble::Broken("the keeper of the environment does not come".to_owned()))
+    }
+
+    /// Starts a process. A steward that leaves at this very moment is replaced: the same process is never started twice.
+    pub async fn start(&self, blueprint: &Blueprint, start: &Start) -> Result<(), Trouble> {
+        for _ in 0..LEAVING {
+            let connection = self.awaken(blueprint).await?;
+            match connection.start(start.clone()).await {
+                Err(Trouble::Gone | Trouble::Refused(Refusal::Leaving)) => tokio::time::sleep(MOMENT).await,
+                outcome => return outcome,
+            }
+        }
+        Err(Trouble::Broken("the keeper of the environment leaves again and again".to_owned()))
+    }
+
+    /// How far a process has come. None when there is no trace of it.
+    pub async fn progress(&self, environment: EnvironmentId, process: ProcessId) -> Result<Option<Progress>, Trouble> {
+        let connection = self.find(environment).await?;
+        if let Some(watched) = connection.and_then(|connection| connection.watch(process)) {
+            return Ok(Some(watched.borrow().clone()));
+        }
+        self.written_down(environment, process).await
+    }
+
+    /// What the files say of a process that no steward keeps.
+    async fn written_down(&self, environment: EnvironmentId, process: ProcessId) -> Result<Option<Progress>, Trouble> {
+        let logs = self.directories.logs(environment);
+        let words = spawn_blocking(move || log::last_words(&logs, process)).await.map_err(broken)?.map_err(broken)?;
+        Ok(words.map(|words| {
+            // Nobody keeps it and nobody wrote down how it ended: it went with its keeper.
+            let exit = words.exit.unwrap_or_else(|| lost(words.at));
+            Progress { process, end: words.end, stdin: 0, exit: Some(exit), closed: true }
+        }))
+    }
+
+    /// Waits until a process has come further than what is known.
+    pub async fn further(&self, environment: EnvironmentId, process: ProcessId, seen: &Progress) -> Result<Option<Progress>, Trouble> {
+        loop {
+            let watched = self.find(environment).await?.and_then(|connection| connection.watch(process));
+            let Some(mut watched) = watched else { return self.written_down(environment, process).await };
+            let further = watched.wait_for(|progress| progress != seen).await.map(|progress| progress.clone());
+            match further {
+                Ok(progress) => return Ok(Some(progress)),
+                // Over, or the steward is gone: look again.
+                Err(_) => tokio::task::yield_now().await,
+            }
+        }
+    }
+
+    pub async fn read(
+        &self,
+        environment: EnvironmentId,
+        process: ProcessId,
+        from: u64,
+        stream: Option<OutputStream>,
+        at_most: usize,
+    ) -> Result<Option<Found>, Trouble> {
+        let logs = self.directories.logs(environment);
+        spawn_blocking(move || log::read(&logs, process, from, stream, at_most)).await.map_err(broken)?.map_err(broken)
+    }
+
+    /// Asks the steward of an environment that is awake.
+    pub async fn call(&self, environment: EnvironmentId, call: Call, bytes: &[u8]) -> Result<Answer, Trouble> {
+        loop {
+            let connection = self.find(environment).await?.ok_or(Trouble::Refused(Refusal::NoProcess))?;
+            match connection.call(call.clone(), bytes).await {
+                // Every call may be repeated; whether there is a steward now is seen anew.
+                Err(Trouble::Gone) => tokio::time::sleep(MOMENT).await,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Ends everything in an environment and waits until its steward is gone.
+    pub async fn sleep(&self, environment: EnvironmentId, at_once: bool) -> Result<(), Trouble> {
+        while let Some(connection) = self.find(environment).await? {
+            match connection.call(Call::Sleep { at_once }, &[]).await {
+                // It says so a moment before it lets go of its lock, and is looked for until it has.
+                Ok(_) | Err(Trouble::Gone) => tokio::time::sleep(MOMENT).await,
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        steward_lock::clear(&self.directories.run(environment)).map_err(broken)
+    }
+
+    /// Removes what stewards left that did not end by themselves. Blocks.
+    pub fn clear(&self) -> io::Result<()> {
+        let entries = match std::fs::read_dir(self.directories.all_runs()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            outcome => outcome?,
+        };
+        for entry in entries {
+            steward_lock::clear(&entry?.path())?;
+        }
+        Ok(())
+    }
+
+    /// Lets go of every stream. The stewards go on.
+    pub fn let_go(&self) {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.tasks.close();
+    }
+}
+
+async fn connect(directory: &std::path::Path) -> io::Result<UnixStream> {
+    let (_held, path) = socket_path::short(directory)?;
+    UnixStream::connect(path).await
+}
+
+fn broken(error: impl std::fmt::Display) -> Trouble {
+    Trouble::Broken(error.to_string())
+}
+
+fn lost(last_seen: Timestamp) -> ProcessExit {
+    ProcessExit {
+        cause: ExitCause::Lost,
+        code: None,
+        signal: None,
+        usage: ProcessUsage::default(),
+        duration_ms: 0,
+        ended_at: last_seen,
+        limits_hit: Vec::new(),
+    }
+}

@@ -1,0 +1,18 @@
+//! A place where processes run: the steward that keeps one awake environment, the protocol that a server speaks to it, and the logs that
+//! outlive both.
+//!
+//! Files are the truth, sockets are only fast: whatever a steward has said can be read again from the directories in [`Directories`].
+
+pub mod blueprint;
+pub mod client;
+mod directories;
+pub mod log;
+pub mod protocol;
+mod socket_path;
+#[cfg(feature = "steward")]
+pub mod spawner;
+#[cfg(feature = "steward")]
+mod steward;
+mod steward_lock;
+
+pub use directories::Directories;

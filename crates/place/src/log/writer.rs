@@ -1,0 +1,152 @@
+//! Writes the log of one process.
+
+use std::collections::VecDeque;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, IoSlice, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use stead_domain::Timestamp;
+use stead_domain::ids::ProcessId;
+use stead_domain::process::ProcessExit;
+
+use super::frame::{HEADER, Header, Kind};
+use super::segments::{self, Segment};
+
+/// How much is kept of one process.
+#[derive(Clone, Copy, Debug)]
+pub struct Caps {
+    pub segment: u64,
+    pub total: u64,
+}
+
+impl Default for Caps {
+    fn default() -> Self {
+        Self { segment: 1 << 20, total: 64 << 20 }
+    }
+}
+
+impl Caps {
+    /// Segments that are never given up: how a program began is as telling as how it ended.
+    fn head(self) -> usize {
+        usize::try_from(self.total / self.segment / 4).unwrap_or(1).max(1)
+    }
+
+    fn segments(self) -> usize {
+        usize::try_from(self.total / self.segment).unwrap_or(1).max(self.head() + 2)
+    }
+}
+
+pub struct LogWriter {
+    directory: PathBuf,
+    process: ProcessId,
+    caps: Caps,
+    file: File,
+    /// Bytes in the present segment.
+    filled: u64,
+    end: u64,
+    head: usize,
+    /// Segments after the head, the present one last.
+    tail: VecDeque<Segment>,
+    /// Something was written that is not on the disk yet.
+    dirty: bool,
+}
+
+impl LogWriter {
+    /// Begins a log. Fails with [`ErrorKind::AlreadyExists`] when there is one.
+    pub fn create(directory: &Path, process: ProcessId, caps: Caps) -> io::Result<Self> {
+        let path = segments::first(directory, process);
+        let file = match make(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                fs::create_dir_all(directory)?;
+                make(&path)?
+            }
+            outcome => outcome?,
+        };
+        Ok(Self { directory: directory.to_owned(), process, caps, file, filled: 0, end: 0, head: 1, tail: VecDeque::new(), dirty: true })
+    }
+
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    pub fn is_dirty(&self) -> bool {
+        self.dirty
+    }
+
+    /// Appends what came from a stream. On an error nothing of it counts, and the same call may be made again.
+    pub fn append(&mut self, kind: Kind, at: Timestamp, bytes: &[u8]) -> io::Result<()> {
+        if self.filled >= self.caps.segment {
+            self.next_segment()?;
+        }
+        let header = Header::new(kind, self.end, at, bytes);
+        let start = self.filled;
+        if let Err(error) = self.write_whole(&header.to_bytes(), bytes) {
+            // Half a frame would hide everything after it.
+            let _ = self.file.set_len(start);
+            let _ = io::Seek::seek(&mut self.file, io::SeekFrom::Start(start));
+            return Err(error);
+        }
+        self.filled += (HEADER + bytes.len()) as u64;
+        self.end += header.covers();
+        // That nothing more comes is found out again without it.
+        self.dirty |= kind != Kind::Closed;
+        Ok(())
+    }
+
+    fn write_whole(&mut self, header: &[u8], bytes: &[u8]) -> io::Result<()> {
+        let written = self.file.write_vectored(&[IoSlice::new(header), IoSlice::new(bytes)])?;
+        if written < header.len() {
+            self.file.write_all(&header[written..])?;
+        }
+        let rest = written.saturating_sub(header.len());
+        if rest < bytes.len() {
+            self.file.write_all(&bytes[rest..])?;
+        }
+        Ok(())
+    }
+
+    /// Writes down how it ended and makes everything so far durable: from here on it may be told.
+    pub fn exit(&mut self, at: Timestamp, exit: &ProcessExit) -> io::Result<()> {
+        let text = serde_json::to_vec(exit).map_err(io::Error::other)?;
+        self.append(Kind::Exit, at, &text)?;
+        self.sync()
+    }
+
+    pub fn sync(&mut self) -> io::Result<()> {
+        if self.dirty {
+            self.file.sync_data()?;
+            self.dirty = false;
+        }
+        Ok(())
+    }
+
+    fn next_segment(&mut self) -> io::Result<()> {
+        self.sync()?;
+        let path = segments::named(&self.directory, self.process, self.end);
+        let file = match make(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                fs::create_dir_all(segments::more(&self.directory, self.process))?;
+                make(&path)?
+            }
+            outcome => outcome?,
+        };
+        self.file = file;
+        self.filled = 0;
+        if self.head < self.caps.head() {
+            self.head += 1;
+        } else {
+            self.tail.push_back(Segment { begins: self.end, path });
+        }
+        while self.head + self.tail.len() > self.caps.segments() {
+            if let Some(oldest) = self.tail.pop_front() {
+                fs::remove_file(oldest.path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn make(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}

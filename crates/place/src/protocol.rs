@@ -1,0 +1,233 @@
+//! What a server and a steward say to each other, over any stream: a header in JSON and, where something is carried, its bytes.
+//!
+//! Requests have a number and get one answer with that number; notices have none. Values of variables and bytes of stdin pass through and
+//! are written down nowhere.
+
+use std::io;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use stead_domain::ids::ProcessId;
+use stead_domain::process::{ProcessExit, ProcessLimits, TerminalSize};
+
+/// Grows when an older side would misunderstand.
+pub const PROTOCOL: u32 = 1;
+
+/// The largest message. What is longer is not from us.
+pub const LARGEST: usize = 1 << 20;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Request {
+    pub number: u64,
+    #[serde(flatten)]
+    pub call: Call,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "call", rename_all = "snake_case")]
+pub enum Call {
+    /// The first thing that either side says.
+    Hello {
+        protocol: u32,
+    },
+    Start(Start),
+    /// With the bytes.
+    Stdin {
+        process: ProcessId,
+        offset: u64,
+        end: bool,
+    },
+    Signal {
+        process: ProcessId,
+        signal: i32,
+    },
+    Resize {
+        process: ProcessId,
+        size: TerminalSize,
+    },
+    Activity,
+    /// Ends everything and then the steward itself.
+    Sleep {
+        at_once: bool,
+    },
+    /// From now on nothing older than this fence runs or starts.
+    Barrier {
+        fence: u64,
+    },
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Start {
+    pub process: ProcessId,
+    pub argv: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    pub env: Vec<(String, String)>,
+    pub stdin_open: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<TerminalSize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_milliseconds: Option<u64>,
+    #[serde(default)]
+    pub limits: ProcessLimits,
+    pub fence: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "say", rename_all = "snake_case")]
+pub enum Word {
+    Answer {
+        number: u64,
+        answer: Answer,
+    },
+    /// A process has come further.
+    Progress(Progress),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Answer {
+    Done,
+    /// It was started before and is not kept any more: what is written down says how it went.
+    Known,
+    Hello {
+        protocol: u32,
+        pid: u32,
+        spec_version: u64,
+        processes: Vec<Progress>,
+    },
+    /// How far stdin has been written.
+    Written {
+        offset: u64,
+    },
+    Activity {
+        processes: u64,
+        cpu_milliseconds: u64,
+        memory_bytes: u64,
+    },
+    Refused(Refusal),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum Refusal {
+    Program {
+        message: String,
+        missing: bool,
+    },
+    Directory,
+    NoProcess,
+    Over,
+    StdinClosed,
+    StdinOffset {
+        offset: u64,
+    },
+    NoTerminal,
+    Fenced,
+    /// The place could not be made.
+    CannotBeMade {
+        message: String,
+    },
+    StorageFull {
+        message: String,
+    },
+    Failed {
+        message: String,
+    },
+    /// This steward is about to leave: ask the next one.
+    Leaving,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    pub process: ProcessId,
+    pub end: u64,
+    pub stdin: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<ProcessExit>,
+    pub closed: bool,
+}
+
+/// A message as it goes over the wire: both lengths, the header, the bytes.
+pub fn encode(header: &impl Serialize, bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut message = vec![0; 8];
+    serde_json::to_writer(&mut message, header)?;
+    let length = message.len() - 8;
+    if length + bytes.len() > LARGEST {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the message is too large"));
+    }
+    message[..4].copy_from_slice(&(length as u32).to_le_bytes());
+    message[4..8].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+    message.extend(bytes);
+    Ok(message)
+}
+
+/// Takes whole messages out of what has arrived.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    arrived: Vec<u8>,
+    taken: usize,
+}
+
+impl Decoder {
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.taken > 0 {
+            self.arrived.drain(..self.taken);
+            self.taken = 0;
+        }
+        self.arrived.extend(bytes);
+    }
+
+    /// The next whole message; none when more must arrive first. After an error the stream is of no use.
+    pub fn take<T: DeserializeOwned>(&mut self) -> io::Result<Option<(T, Vec<u8>)>> {
+        let rest = &self.arrived[self.taken..];
+        let Some((lengths, rest)) = rest.split_at_checked(8) else { return Ok(None) };
+        let length = |at: usize| lengths[at..at + 4].iter().rev().fold(0usize, |sum, byte| (sum << 8) | usize::from(*byte));
+        let (header, bytes) = (length(0), length(4));
+        if header > LARGEST || bytes > LARGEST {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too large"));
+        }
+        if rest.len() < header + bytes {
+            return Ok(None);
+        }
+        let message = serde_json::from_slice(&rest[..header])?;
+        let carried = rest[header..header + bytes].to_vec();
+        self.taken += 8 + header + bytes;
+        Ok(Some((message, carried)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn messages_arrive_in_any_pieces() {
+        let process = ProcessId::new(&stead_testing::context(1).0);
+        let first = Request { number: 1, call: Call::Stdin { process, offset: 7, end: false } };
+        let second = Request { number: 2, call: Call::Activity };
+        let mut wire = encode(&first, b"bytes").unwrap();
+        wire.extend(encode(&second, b"").unwrap());
+        for size in 1..wire.len() {
+            let mut decoder = Decoder::default();
+            let mut got = Vec::new();
+            for piece in wire.chunks(size) {
+                decoder.push(piece);
+                while let Some((request, bytes)) = decoder.take::<Request>().unwrap() {
+                    got.push((request.number, bytes));
+                }
+            }
+            assert_eq!(got, [(1, b"bytes".to_vec()), (2, Vec::new())]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nonsense_is_an_error_or_waits_for_more(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let mut decoder = Decoder::default();
+            decoder.push(&bytes);
+            while let Ok(Some(_)) = decoder.take::<Request>() {}
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The one small process that forks: a server is large and has threads, and copying it would cost more than what it starts.
+//!
+//! It gets blueprints over the socket that is its stdin, each with the steward's end of a pair of sockets, and becomes a steward for each.
+//! It ends when the server does; stewards go on.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{WaitId, WaitIdOptions, waitid};
+use stead_sandbox::{Skeleton, fork_apart, message};
+
+use crate::blueprint::Blueprint;
+use crate::protocol::LARGEST;
+use crate::steward;
+
+/// Serves until the server is gone. What all places share of the root is made anew first, in the directory that is named.
+pub fn run(skeleton: &Path) -> io::Result<()> {
+    Skeleton::build(skeleton).map_err(io::Error::other)?;
+    let socket = rustix::stdio::stdin();
+    let mut stewards: Vec<OwnedFd> = Vec::new();
+    let mut buffer = vec![0; LARGEST];
+    loop {
+        let mut watched = vec![PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
+        watched.extend(stewards.iter().map(|steward| PollFd::new(steward, PollFlags::IN)));
+        match poll(&mut watched, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            outcome => outcome?,
+        };
+        let ended: Vec<bool> = watched.iter().map(|watched| !watched.revents().is_empty()).collect();
+        drop(watched);
+        let mut at = 0;
+        stewards.retain(|steward| {
+            at += 1;
+            !(ended[at] && matches!(waitid(WaitId::PidFd(steward.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG), Ok(Some(_))))
+        });
+        if ended[0] {
+            let Some(received) = message::receive(socket.as_fd(), &mut buffer)? else { return Ok(()) };
+            let blueprint = serde_json::from_slice::<Blueprint>(&buffer[..received.length]);
+            if let (Ok(blueprint), Some(peer)) = (blueprint, received.descriptors.into_iter().next()) {
+                // A failure is seen at the other end of the pair, which closes.
+                let begin = |mut kept: Vec<OwnedFd>| kept.pop().map_or(1, |peer| steward::run(blueprint, peer));
+                stewards.extend(fork_apart(vec![peer], begin).map(|(_, steward)| steward));
+            }
+        }
+    }
+}

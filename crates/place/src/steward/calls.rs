@@ -1,0 +1,188 @@
+//! What a server may ask of a steward.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use stead_domain::process::OutputStream;
+use stead_sandbox::{Command, Limit, Streams};
+
+use super::kept::{Kept, PIPE};
+use super::stdin::Stdin;
+use super::{GRACE, Leaving, Steward, clock};
+use crate::log::{self, Caps, LogWriter};
+use crate::protocol::{Answer, Call, PROTOCOL, Refusal, Request, Start};
+
+impl Steward {
+    pub(super) fn call(&mut self, peer: u64, request: Request, bytes: &[u8]) {
+        let number = request.number;
+        let answered = match request.call {
+            Call::Hello { .. } => Ok(Some(self.hello())),
+            Call::Start(start) => self.start(peer, number, &start),
+            Call::Stdin { process, offset, end } => self.stdin(process, offset, bytes, end).map(Some),
+            Call::Signal { process, signal } => self.signal(process, signal).map(Some),
+            Call::Resize { process, size } => self.resize(process, size).map(Some),
+            Call::Activity => Ok(Some(self.activity())),
+            Call::Sleep { at_once } => {
+                self.sleep(peer, number, at_once);
+                Ok(None)
+            }
+            Call::Barrier { fence } => self.barrier(fence).map(Some),
+        };
+        match answered {
+            Ok(None) => {}
+            Ok(Some(answer)) => self.answer(peer, number, answer),
+            Err(refusal) => self.answer(peer, number, Answer::Refused(refusal)),
+        }
+    }
+
+    fn hello(&self) -> Answer {
+        let processes = self.processes.values().map(Kept::progress).collect();
+        Answer::Hello { protocol: PROTOCOL, pid: std::process::id(), spec_version: self.blueprint.spec_version, processes }
+    }
+
+    /// Asks init for a process; the answer comes when init has spoken.
+    fn start(&mut self, peer: u64, number: u64, start: &Start) -> Result<Option<Answer>, Refusal> {
+        if self.processes.contains_key(&start.process) {
+            return Ok(Some(Answer::Done));
+        }
+        if self.leaving.is_some() || self.inside.is_over() {
+            return Err(Refusal::Leaving);
+        }
+        if start.fence < self.fence {
+            return Err(Refusal::Fenced);
+        }
+        let log = match LogWriter::create(&self.blueprint.logs, start.process, Caps::default()) {
+            // It was started before, and is over.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(Some(Answer::Known)),
+            outcome => outcome.map_err(|error| Refusal::StorageFull { message: error.to_string() })?,
+        };
+        let asked = self.ask(peer, number, start, log);
+        if let Err(error) = asked {
+            let _ = log::remove(&self.blueprint.logs, start.process);
+            self.processes.remove(&start.process);
+            return Err(Refusal::Failed { message: error.to_string() });
+        }
+        Ok(None)
+    }
+
+    fn ask(&mut self, peer: u64, request: u64, start: &Start, log: LogWriter) -> io::Result<()> {
+        let number = self.next_number;
+        self.next_number += 1;
+        let events = self.inside.events();
+        let command = self.command(start);
+        let place = self.inside.place()?;
+        let mut kept;
+        if let Some(size) = start.terminal {
+            kept = Kept::new(start.process, number, start.fence, log, Stdin::new(None, true), peer, request);
+            kept.terminal = true;
+            place.request(number, &command, Streams::Terminal { rows: size.rows, cols: size.cols }).map_err(io::Error::other)?;
+        } else {
+            let (stdin, ours) = if start.stdin_open {
+                let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
+                rustix::io::ioctl_fionbio(&ours, true)?;
+                (theirs, Some(ours))
+            } else {
+                (rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?, None)
+            };
+            let (stdout, their_stdout) = output()?;
+            let (stderr, their_stderr) = output()?;
+            kept = Kept::new(start.process, number, start.fence, log, Stdin::new(ours, false), peer, request);
+            let theirs = [stdin.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()];
+            place.request(number, &command, Streams::Pipes(theirs)).map_err(io::Error::other)?;
+            kept.reads(OutputStream::Stdout, stdout);
+            kept.reads(OutputStream::Stderr, stderr);
+        }
+        kept.out_of_memory_before = events.out_of_memory;
+        kept.out_of_processes_before = events.out_of_processes;
+        kept.deadline = start.timeout_milliseconds.map(|milliseconds| kept.started.saturating_add(milliseconds));
+        self.processes.insert(start.process, kept);
+        Ok(())
+    }
+
+    fn command(&self, start: &Start) -> Command {
+        let workspace = &self.blueprint.workspace.path;
+        let directory = start.cwd.as_ref().map(|directory| workspace.join(Path::new(directory)));
+        let mut env = self.blueprint.env.clone();
+        if start.terminal.is_some() {
+            env.push(("TERM".to_owned(), "xterm-256color".to_owned()));
+        }
+        for (name, value) in &start.env {
+            env.retain(|(known, _)| known != name);
+            env.push((name.clone(), value.clone()));
+        }
+        let limits = [
+            (Limit::CpuSeconds, start.limits.cpu_seconds),
+            (Limit::FileSize, start.limits.file_size_mb.map(|size| size.saturating_mul(1 << 20))),
+            (Limit::OpenFiles, start.limits.open_files),
+        ];
+        Command {
+            argv: start.argv.iter().map(Into::into).collect(),
+            env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            directory,
+            limits: limits.into_iter().filter_map(|(limit, value)| value.map(|value| (limit, value))).collect(),
+        }
+    }
+
+    fn stdin(&mut self, process: stead_domain::ids::ProcessId, offset: u64, bytes: &[u8], end: bool) -> Result<Answer, Refusal> {
+        let kept = self.processes.get_mut(&process).ok_or(Refusal::NoProcess)?;
+        let offset = kept.stdin.take(offset, bytes, end)?;
+        Ok(Answer::Written { offset })
+    }
+
+    fn signal(&mut self, process: stead_domain::ids::ProcessId, signal: i32) -> Result<Answer, Refusal> {
+        let kept = self.processes.get(&process).ok_or(Refusal::NoProcess)?;
+        if !kept.runs() {
+            return Err(Refusal::Over);
+        }
+        let number = kept.number;
+        let place = self.inside.place().map_err(|_| Refusal::Over)?;
+        place.signal(number, signal).map_err(|error| Refusal::Failed { message: error.to_string() })?;
+        Ok(Answer::Done)
+    }
+
+    fn resize(&mut self, process: stead_domain::ids::ProcessId, size: stead_domain::process::TerminalSize) -> Result<Answer, Refusal> {
+        let kept = self.processes.get(&process).ok_or(Refusal::NoProcess)?;
+        let terminal = kept.terminal().ok_or(if kept.terminal { Refusal::Over } else { Refusal::NoTerminal })?;
+        let size = rustix::termios::Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(terminal, size).map_err(|error| Refusal::Failed { message: error.to_string() })?;
+        Ok(Answer::Done)
+    }
+
+    fn activity(&self) -> Answer {
+        let usage = self.inside.usage();
+        let processes = self.processes.values().filter(|kept| kept.runs()).count() as u64;
+        Answer::Activity { processes, cpu_milliseconds: usage.cpu_milliseconds, memory_bytes: usage.memory_bytes }
+    }
+
+    fn sleep(&mut self, peer: u64, number: u64, at_once: bool) {
+        let now = clock::milliseconds();
+        let deadline = if at_once { now } else { now + GRACE.as_millis() as u64 };
+        match &mut self.leaving {
+            Some(leaving) => {
+                leaving.asked_by.push((peer, number));
+                leaving.deadline = leaving.deadline.min(deadline);
+            }
+            None => {
+                self.leaving = Some(Leaving { asked_by: vec![(peer, number)], deadline });
+                let running: Vec<u64> = self.processes.values().filter(|kept| kept.runs()).map(|kept| kept.number).collect();
+                if let Ok(place) = self.inside.place() {
+                    for number in running {
+                        let _ = place.signal(number, rustix::process::Signal::TERM.as_raw());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A pipe that a program writes and we read without waiting.
+fn output() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(&ours, true)?;
+    // A larger one lets a fast writer run on; past the user's allowance it stays as it is.
+    let _ = fcntl_setpipe_size(&ours, PIPE);
+    Ok((ours, theirs))
+}

@@ -1,0 +1,255 @@
+//! How things end: a process by itself, at its deadline, under an older fence; the place; the steward.
+
+use std::mem;
+
+use rustix::process::Signal;
+use stead_domain::ids::ProcessId;
+use stead_domain::process::{ExitCause, OutputStream, ProcessExit, ProcessUsage};
+use stead_sandbox::{Event, Exit, StartFailure, StartStep};
+
+use super::kept::State;
+use super::stdin::Stdin;
+use super::{FULL_DISK, GRACE, SYNC_EVERY, Steward, clock};
+use crate::log::{self, Kind};
+use crate::protocol::{Answer, Refusal};
+
+/// Of the file system, as the kernel counts them for a process.
+const BLOCK: u64 = 512;
+
+impl Steward {
+    pub(super) fn hear_init(&mut self) {
+        loop {
+            match self.inside.receive() {
+                Ok(Some(Event::Started { process, terminal })) => self.started(process, terminal),
+                Ok(Some(Event::NotStarted { process, failure })) => self.not_started(process, &failure),
+                Ok(Some(Event::Ended(exit))) => self.ended(&exit),
+                Ok(None) => return,
+                Err(_) => {
+                    self.place_is_gone();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn by_number(&self, number: u64) -> Option<ProcessId> {
+        self.processes.values().find(|kept| kept.number == number).map(|kept| kept.id)
+    }
+
+    fn started(&mut self, number: u64, terminal: Option<std::os::fd::OwnedFd>) {
+        let Some(kept) = self.by_number(number).and_then(|id| self.processes.get_mut(&id)) else { return };
+        if let Some(master) = terminal {
+            let _ = rustix::io::ioctl_fionbio(&master, true);
+            if let Ok(writing) = master.try_clone() {
+                kept.stdin = Stdin::new(Some(writing), true);
+            }
+            kept.reads(OutputStream::Stdout, master);
+        }
+        if let State::Asked { peer, number } = mem::replace(&mut kept.state, State::Running) {
+            kept.news = true;
+            self.answer(peer, number, Answer::Done);
+        }
+    }
+
+    fn not_started(&mut self, number: u64, failure: &StartFailure) {
+        let Some(kept) = self.by_number(number).and_then(|id| self.processes.remove(&id)) else { return };
+        let _ = log::remove(&self.blueprint.logs, kept.id);
+        if let State::Asked { peer, number } = kept.state {
+            self.answer(peer, number, Answer::Refused(refusal(failure)));
+        }
+    }
+
+    fn ended(&mut self, exit: &Exit) {
+        let Some(id) = self.by_number(exit.process) else { return };
+        let events = self.inside.events();
+        let Some(kept) = self.processes.get_mut(&id) else { return };
+        // A full disk holds the end back until what came before it is stored.
+        let stored = kept.drain(&mut self.hold).is_ok() && !self.hold.waiting.iter().any(|(waiting, ..)| *waiting == id);
+        let out_of_memory = events.out_of_memory > kept.out_of_memory_before && exit.signal == Some(Signal::KILL.as_raw());
+        let cause = match (kept.ended_by, exit.signal) {
+            (Some(cause), _) => cause,
+            (None, Some(_)) if out_of_memory => ExitCause::OutOfMemory,
+            (None, Some(_)) => ExitCause::Signaled,
+            (None, None) => ExitCause::Exited,
+        };
+        let limits_hit = (events.out_of_processes > kept.out_of_processes_before).then(|| "pids".to_owned());
+        let exit = ProcessExit {
+            cause,
+            code: exit.code,
+            signal: exit.signal,
+            usage: ProcessUsage {
+                cpu_ms: exit.usage.cpu_microseconds / 1000,
+                peak_memory_bytes: exit.usage.peak_memory_kilobytes * 1024,
+                read_bytes: exit.usage.read_blocks * BLOCK,
+                written_bytes: exit.usage.written_blocks * BLOCK,
+            },
+            duration_ms: clock::milliseconds().saturating_sub(kept.started),
+            ended_at: clock::now(),
+            limits_hit: limits_hit.into_iter().collect(),
+        };
+        if !stored {
+            kept.state = State::Ended(Box::new(exit));
+            self.stalled_until = Some(clock::milliseconds() + FULL_DISK);
+        } else if kept.write_end(exit).is_err() {
+            self.stalled_until = Some(clock::milliseconds() + FULL_DISK);
+        }
+    }
+
+    /// Init is gone, and everything inside with it.
+    fn place_is_gone(&mut self) {
+        let events = self.inside.events();
+        self.inside.end();
+        let cause = if events.out_of_memory > 0 { ExitCause::OutOfMemory } else { ExitCause::Lost };
+        self.end_what_is_left(cause);
+    }
+
+    fn end_what_is_left(&mut self, cause: ExitCause) {
+        for kept in self.processes.values_mut() {
+            let _ = kept.drain(&mut self.hold);
+            if kept.runs() {
+                let exit = ProcessExit {
+                    cause: kept.ended_by.unwrap_or(cause),
+                    code: None,
+                    signal: Some(Signal::KILL.as_raw()),
+                    usage: ProcessUsage::default(),
+                    duration_ms: clock::milliseconds().saturating_sub(kept.started),
+                    ended_at: clock::now(),
+                    limits_hit: Vec::new(),
+                };
+                let _ = kept.write_end(exit);
+            }
+            kept.forget_outputs();
+        }
+    }
+
+    pub(super) fn barrier(&mut self, fence: u64) -> Result<Answer, Refusal> {
+        self.fence = self.fence.max(fence);
+        let older: Vec<u64> = {
+            let older = self.processes.values_mut().filter(|kept| kept.runs() && kept.fence < fence);
+            older
+                .map(|kept| {
+                    kept.ended_by = Some(ExitCause::Fenced);
+                    kept.number
+                })
+                .collect()
+        };
+        if !older.is_empty() {
+            // What they left behind cannot be told apart from them: everything inside goes.
+            self.inside.end();
+            self.end_what_is_left(ExitCause::Fenced);
+        }
+        Ok(Answer::Done)
+    }
+
+    /// When something is due, if nothing happens before.
+    pub(super) fn due(&self) -> Option<u64> {
+        let kept = self.processes.values();
+        let deadlines = kept.filter(|kept| kept.runs()).filter_map(|kept| match kept.last_deadline {
+            Some(last) => Some(last),
+            None => kept.deadline,
+        });
+        let dirty = self.processes.values().any(|kept| kept.log.is_dirty()).then_some(self.last_sync + SYNC_EVERY);
+        let idle = self.processes.is_empty().then_some(self.idle_since + self.blueprint.idle_milliseconds);
+        let leaving = self.leaving.as_ref().map(|leaving| leaving.deadline);
+        deadlines.chain(dirty).chain(idle).chain(leaving).chain(self.stalled_until).min()
+    }
+
+    /// Does what is due.
+    pub(super) fn tend(&mut self) {
+        let now = clock::milliseconds();
+        self.end_the_overdue(now);
+        if self.stalled_until.is_some_and(|until| until <= now) {
+            self.try_the_disk_again(now);
+        }
+        if now >= self.last_sync + SYNC_EVERY {
+            self.last_sync = now;
+            for kept in self.processes.values_mut() {
+                let _ = kept.log.sync();
+            }
+        }
+        if self.leaving.as_ref().is_some_and(|leaving| leaving.deadline <= now) && !self.inside.is_over() {
+            self.inside.end();
+            self.end_what_is_left(ExitCause::Signaled);
+        }
+    }
+
+    fn end_the_overdue(&mut self, now: u64) {
+        let mut signals = Vec::new();
+        for kept in self.processes.values_mut().filter(|kept| kept.runs()) {
+            if kept.last_deadline.is_some_and(|deadline| deadline <= now) {
+                signals.push((kept.number, Signal::KILL));
+                kept.last_deadline = Some(now + GRACE.as_millis() as u64);
+            } else if kept.last_deadline.is_none() && kept.deadline.is_some_and(|deadline| deadline <= now) {
+                signals.push((kept.number, Signal::TERM));
+                kept.ended_by = Some(ExitCause::Timeout);
+                kept.last_deadline = Some(now + GRACE.as_millis() as u64);
+            }
+        }
+        if let Ok(place) = self.inside.place() {
+            for (number, signal) in signals {
+                let _ = place.signal(number, signal.as_raw());
+            }
+        }
+    }
+
+    /// What waited for room is stored first, in the order in which it came; then reading goes on.
+    fn try_the_disk_again(&mut self, now: u64) {
+        let mut waiting = mem::take(&mut self.hold.waiting).into_iter();
+        while let Some((id, stream, bytes)) = waiting.next() {
+            let Some(kept) = self.processes.get_mut(&id) else { continue };
+            if kept.log.append(Kind::Output(stream), clock::now(), &bytes).is_err() {
+                self.hold.waiting.push((id, stream, bytes));
+                self.hold.waiting.extend(waiting);
+                self.stalled_until = Some(now + FULL_DISK);
+                return;
+            }
+            kept.news = true;
+        }
+        self.stalled_until = None;
+        for kept in self.processes.values_mut() {
+            if let State::Ended(exit) = &kept.state {
+                let exit = (**exit).clone();
+                if kept.drain(&mut self.hold).is_err() || kept.write_end(exit).is_err() {
+                    self.stalled_until = Some(now + FULL_DISK);
+                }
+            }
+        }
+    }
+
+    /// Whether there is nothing left to keep.
+    pub(super) fn is_done(&self) -> bool {
+        let nothing_runs = !self.processes.values().any(|kept| !matches!(kept.state, State::Over(_)));
+        if self.inside.is_over() || self.leaving.is_some() {
+            return nothing_runs;
+        }
+        self.processes.is_empty()
+            && clock::milliseconds() >= self.idle_since + self.blueprint.idle_milliseconds
+            && !self.inside.has_strays()
+    }
+
+    /// Ends what is inside, writes everything down, and tells those who asked.
+    pub(super) fn leave(&mut self) {
+        self.inside.end();
+        self.end_what_is_left(ExitCause::Signaled);
+        for kept in self.processes.values_mut() {
+            let _ = kept.log.sync();
+        }
+        self.tell();
+        self.inside.clean_up();
+        for (peer, number) in self.leaving.take().map(|leaving| leaving.asked_by).unwrap_or_default() {
+            self.answer(peer, number, Answer::Done);
+        }
+        for (_, peer) in mem::take(&mut self.peers) {
+            peer.finish();
+        }
+    }
+}
+
+fn refusal(failure: &StartFailure) -> Refusal {
+    let message = failure.cause.to_string();
+    match failure.step {
+        StartStep::Program => Refusal::Program { message, missing: failure.cause.kind() == std::io::ErrorKind::NotFound },
+        StartStep::Directory => Refusal::Directory,
+        _ => Refusal::Failed { message },
+    }
+}

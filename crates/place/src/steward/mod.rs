@@ -1,0 +1,259 @@
+//! The small host-side process that keeps one awake environment: it holds the pipes, logs, ends, fence and limits of what runs inside, and
+//! ends it from outside. One thread, no runtime; it needs no server to go on.
+
+mod calls;
+mod clock;
+mod endings;
+mod inside;
+mod kept;
+mod peer;
+mod stdin;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use stead_domain::ids::ProcessId;
+
+use self::inside::Inside;
+use self::kept::{Hold, Kept};
+use self::peer::Peer;
+use crate::blueprint::Blueprint;
+use crate::protocol::{Answer, Refusal, Word};
+use crate::{socket_path, steward_lock};
+
+/// How long a program is given between being told to end and being made to.
+const GRACE: Duration = Duration::from_secs(5);
+/// Output is on the disk after so long at the latest.
+const SYNC_EVERY: u64 = 1000;
+/// How long to wait for a disk that is full.
+const FULL_DISK: u64 = 1000;
+
+struct Steward {
+    blueprint: Blueprint,
+    inside: Inside,
+    listener: UnixListener,
+    peers: BTreeMap<u64, Peer>,
+    next_peer: u64,
+    processes: BTreeMap<ProcessId, Kept>,
+    next_number: u64,
+    /// Nothing older than this starts.
+    fence: u64,
+    hold: Hold,
+    /// Until then no output is read, because the disk does not take it.
+    stalled_until: Option<u64>,
+    last_sync: u64,
+    /// Since when nothing runs.
+    idle_since: u64,
+    leaving: Option<Leaving>,
+}
+
+/// Somebody asked it to end everything.
+struct Leaving {
+    asked_by: Vec<(u64, u64)>,
+    /// When it stops waiting for programs that were told to end.
+    deadline: u64,
+}
+
+/// What a descriptor that has something to say belongs to.
+#[derive(Clone, Copy)]
+enum Source {
+    Listener,
+    Init,
+    Peer(u64),
+    Output(ProcessId, usize),
+    Stdin(ProcessId),
+}
+
+/// Keeps an environment until it is asleep. The first peer is the server that asked for it.
+pub fn run(blueprint: Blueprint, first: OwnedFd) -> i32 {
+    let mut first = match Peer::new(UnixStream::from(first)) {
+        Ok(peer) => peer,
+        Err(_) => return 1,
+    };
+    let lock = match steward_lock::take(&blueprint.run) {
+        Ok(Some(lock)) => lock,
+        // Another one is there, or about to leave: whoever asked looks again.
+        Ok(None) => return refuse(first, Refusal::Leaving),
+        Err(error) => return refuse(first, Refusal::StorageFull { message: error.to_string() }),
+    };
+    let directory = blueprint.run.clone();
+    let made = prepare(&directory).map_err(|error| Refusal::Failed { message: error.to_string() }).and_then(|(listener, held)| {
+        Inside::make(&blueprint).map(|inside| (listener, held, inside)).map_err(|message| Refusal::CannotBeMade { message })
+    });
+    let (listener, _held, inside) = match made {
+        Ok(made) => made,
+        Err(refusal) => {
+            let _ = steward_lock::remove(&directory, lock);
+            return refuse(first, refusal);
+        }
+    };
+    let ready = first.answer(0, Answer::Done);
+    let mut steward = Steward {
+        blueprint,
+        inside,
+        listener,
+        peers: BTreeMap::new(),
+        next_peer: 1,
+        processes: BTreeMap::new(),
+        next_number: 1,
+        fence: 0,
+        hold: Hold::new(),
+        stalled_until: None,
+        last_sync: clock::milliseconds(),
+        idle_since: clock::milliseconds(),
+        leaving: None,
+    };
+    if ready.is_ok() {
+        steward.peers.insert(0, first);
+    }
+    let status = match steward.serve() {
+        Ok(()) => 0,
+        Err(_) => 1,
+    };
+    steward.leave();
+    // Only now may the next one come: everything inside is gone, and everything is written down.
+    let _ = steward_lock::remove(&directory, lock);
+    status
+}
+
+fn refuse(mut peer: Peer, refusal: Refusal) -> i32 {
+    let _ = peer.answer(0, Answer::Refused(refusal));
+    peer.finish();
+    1
+}
+
+fn prepare(directory: &Path) -> io::Result<(UnixListener, OwnedFd)> {
+    let (held, path) = socket_path::short(directory)?;
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    listener.set_nonblocking(true)?;
+    Ok((listener, held))
+}
+
+impl Steward {
+    fn serve(&mut self) -> io::Result<()> {
+        loop {
+            let ready = self.wait()?;
+            for source in ready {
+                self.attend(source);
+            }
+            self.tend();
+            self.tell();
+            if self.is_done() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until something has happened or something is due.
+    fn wait(&mut self) -> io::Result<Vec<Source>> {
+        let mut sources = vec![Source::Listener];
+        let mut watched = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        if let Some(socket) = self.inside.socket() {
+            sources.push(Source::Init);
+            watched.push(PollFd::from_borrowed_fd(socket, PollFlags::IN));
+        }
+        for (id, peer) in &self.peers {
+            let events = if peer.wants_to_write() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            sources.push(Source::Peer(*id));
+            watched.push(PollFd::from_borrowed_fd(peer.as_fd(), events));
+        }
+        for kept in self.processes.values() {
+            if self.stalled_until.is_none() {
+                for (at, pipe) in kept.outputs() {
+                    sources.push(Source::Output(kept.id, at));
+                    watched.push(PollFd::from_borrowed_fd(pipe, PollFlags::IN));
+                }
+            }
+            if let Some(pipe) = kept.stdin.waits_for() {
+                sources.push(Source::Stdin(kept.id));
+                watched.push(PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::OUT));
+            }
+        }
+        let patience = self.due().map(|due| {
+            let milliseconds = due.saturating_sub(clock::milliseconds());
+            Timespec { tv_sec: (milliseconds / 1000) as i64, tv_nsec: (milliseconds % 1000) as i64 * 1_000_000 }
+        });
+        match poll(&mut watched, patience.as_ref()) {
+            Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
+            outcome => outcome?,
+        };
+        let ready = watched.iter().zip(&sources).filter(|(watched, _)| !watched.revents().is_empty());
+        // Later outputs of one process first: reading one to its end moves those behind it.
+        Ok(ready.map(|(_, source)| *source).rev().collect())
+    }
+
+    fn attend(&mut self, source: Source) {
+        match source {
+            Source::Listener => self.accept(),
+            Source::Init => self.hear_init(),
+            Source::Peer(id) => self.hear_peer(id),
+            Source::Output(id, at) => {
+                if let Some(kept) = self.processes.get_mut(&id)
+                    && kept.read_output(at, &mut self.hold).is_err()
+                {
+                    self.stalled_until = Some(clock::milliseconds() + FULL_DISK);
+                }
+            }
+            Source::Stdin(id) => {
+                if let Some(kept) = self.processes.get_mut(&id) {
+                    kept.stdin.write();
+                    kept.news = true;
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            // The directory is the owner's alone, so whoever gets here is the owner or root.
+            if let Ok(peer) = Peer::new(stream) {
+                self.peers.insert(self.next_peer, peer);
+                self.next_peer += 1;
+            }
+        }
+    }
+
+    fn hear_peer(&mut self, id: u64) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let heard = peer.flush().and_then(|()| peer.requests());
+        match heard {
+            Ok(requests) => {
+                for (request, bytes) in requests {
+                    self.call(id, request, &bytes);
+                }
+            }
+            Err(_) => drop(self.peers.remove(&id)),
+        }
+    }
+
+    fn answer(&mut self, peer: u64, number: u64, answer: Answer) {
+        if let Some(asking) = self.peers.get_mut(&peer)
+            && asking.answer(number, answer).is_err()
+        {
+            self.peers.remove(&peer);
+        }
+    }
+
+    /// Tells every peer what has come further, and lets go of what is finished.
+    fn tell(&mut self) {
+        for kept in self.processes.values_mut().filter(|kept| kept.news) {
+            kept.news = false;
+            let word = Word::Progress(kept.progress());
+            self.peers.retain(|_, peer| peer.say(&word).is_ok());
+        }
+        let before = self.processes.len();
+        self.processes.retain(|_, kept| !kept.is_finished());
+        if self.processes.is_empty() && before > 0 {
+            self.idle_since = clock::milliseconds();
+        }
+    }
+}

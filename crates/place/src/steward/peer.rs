@@ -1,0 +1,82 @@
+//! One server at the other end of a socket. It may be slow, gone or wrong: nothing of that stops the steward.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use serde::Serialize;
+
+use crate::protocol::{Answer, Decoder, Request, Word, encode};
+
+/// What may wait to be sent. Whoever reads less than that behind is cut off and comes back to ask.
+const PATIENCE: usize = 1 << 20;
+
+pub struct Peer {
+    stream: UnixStream,
+    decoder: Decoder,
+    outgoing: Vec<u8>,
+    sent: usize,
+}
+
+impl Peer {
+    pub fn new(stream: UnixStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(Self { stream, decoder: Decoder::default(), outgoing: Vec::new(), sent: 0 })
+    }
+
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    pub fn wants_to_write(&self) -> bool {
+        self.sent < self.outgoing.len()
+    }
+
+    /// Everything that has been asked by now; an error when it is gone.
+    pub fn requests(&mut self) -> io::Result<Vec<(Request, Vec<u8>)>> {
+        let mut buffer = [0; 16 << 10];
+        let mut requests = Vec::new();
+        match self.stream.read(&mut buffer) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(length) => self.decoder.push(&buffer[..length]),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+        while let Some(request) = self.decoder.take()? {
+            requests.push(request);
+        }
+        Ok(requests)
+    }
+
+    pub fn answer(&mut self, number: u64, answer: Answer) -> io::Result<()> {
+        self.say(&Word::Answer { number, answer })
+    }
+
+    pub fn say(&mut self, word: &impl Serialize) -> io::Result<()> {
+        self.outgoing.extend(encode(word, &[])?);
+        self.flush()
+    }
+
+    pub fn flush(&mut self) -> io::Result<()> {
+        while self.sent < self.outgoing.len() {
+            match self.stream.write(&self.outgoing[self.sent..]) {
+                Ok(length) => self.sent += length,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        if self.sent == self.outgoing.len() {
+            self.outgoing.clear();
+            self.sent = 0;
+        }
+        if self.outgoing.len() > PATIENCE { Err(ErrorKind::TimedOut.into()) } else { Ok(()) }
+    }
+
+    /// Says what is left before the steward ends, and waits for it a moment at most.
+    pub fn finish(mut self) {
+        let _ = self.stream.set_nonblocking(false);
+        let _ = self.stream.set_write_timeout(Some(std::time::Duration::from_millis(200)));
+        let _ = self.stream.write_all(&self.outgoing[self.sent..]);
+    }
+}

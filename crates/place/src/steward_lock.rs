@@ -1,0 +1,85 @@
+//! One steward for an environment: whoever holds the lock on its directory. The kernel lets go of it however a steward ends.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+
+fn open(directory: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// Takes the lock, and makes the directory for it; none when somebody has it.
+pub fn take(directory: &Path) -> io::Result<Option<OwnedFd>> {
+    loop {
+        match DirBuilder::new().recursive(true).mode(0o700).create(directory) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            outcome => outcome?,
+        }
+        let held = match open(directory) {
+            // The one before us removed it a moment ago.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            outcome => outcome?,
+        };
+        match flock(&held, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+            outcome => outcome?,
+        }
+        // A directory that was removed between the two is nobody's: a lock on it would keep nobody out.
+        if rustix::fs::fstat(&held)?.st_nlink > 0 {
+            return Ok(Some(held));
+        }
+    }
+}
+
+/// Whether a steward holds it now.
+pub fn is_held(directory: &Path) -> io::Result<bool> {
+    let held = match open(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        outcome => outcome?,
+    };
+    match flock(&held, FlockOperation::NonBlockingLockShared) {
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+        outcome => outcome.map(|()| false).map_err(io::Error::from),
+    }
+}
+
+/// Removes a directory whose lock the caller holds, with everything in it.
+pub fn remove(directory: &Path, held: OwnedFd) -> io::Result<()> {
+    let removed = fs::remove_dir_all(directory);
+    drop(held);
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Removes what a steward left that did not end by itself. Does nothing while one is there.
+pub fn clear(directory: &Path) -> io::Result<()> {
+    if !directory.exists() {
+        return Ok(());
+    }
+    take(directory)?.map_or(Ok(()), |held| remove(directory, held))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_holds_it_and_then_the_next() {
+        let above = tempfile::TempDir::new().unwrap();
+        let directory = above.path().join("run/one");
+        assert!(!is_held(&directory).unwrap());
+        let held = take(&directory).unwrap().unwrap();
+        assert!(is_held(&directory).unwrap());
+        assert!(take(&directory).unwrap().is_none());
+        remove(&directory, held).unwrap();
+        assert!(!is_held(&directory).unwrap());
+        drop(take(&directory).unwrap().unwrap());
+        assert!(!is_held(&directory).unwrap(), "whoever ends lets go");
+    }
+}

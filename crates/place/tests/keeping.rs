@@ -1,0 +1,197 @@
+//! A real spawner, real stewards, real places: what runs, what it said, and what is left afterwards.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use stead_domain::ids::EnvironmentId;
+use stead_domain::process::{ExitCause, OutputStream, TerminalSize};
+use stead_place::blueprint::Blueprint;
+use stead_place::client::Trouble;
+use stead_place::log::Piece;
+use stead_place::protocol::{Answer, Call, Refusal, Start};
+
+mod house;
+
+use house::{House, stewards, until_over};
+
+#[tokio::test]
+async fn a_command_runs_and_what_it_said_stays() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let start = house.start("echo out; echo err >&2; pwd; echo made > file; exit 3");
+    house.stewards.start(&house.blueprint(environment), &start).await.unwrap();
+    let over = house.until_over(environment, start.process).await;
+    let exit = over.exit.unwrap();
+    assert_eq!((exit.cause, exit.code), (ExitCause::Exited, Some(3)));
+    assert_eq!(house.text(environment, start.process, None).await.len(), 8 + 11);
+    assert_eq!(house.text(environment, start.process, Some(OutputStream::Stdout)).await, "out\n/workspace\n");
+    assert_eq!(house.text(environment, start.process, Some(OutputStream::Stderr)).await, "err\n");
+    assert_eq!(std::fs::read_to_string(house.data.join("workspace/file")).unwrap(), "made\n");
+    // The same again is the same process.
+    house.stewards.start(&house.blueprint(environment), &start).await.unwrap();
+    assert_eq!(house.text(environment, start.process, Some(OutputStream::Stdout)).await, "out\n/workspace\n");
+    house.stewards.sleep(environment, false).await.unwrap();
+    assert!(!house.blueprint(environment).run.exists());
+    assert_eq!(house.until_over(environment, start.process).await.exit.unwrap().code, Some(3));
+    house.stewards.start(&house.blueprint(environment), &start).await.unwrap();
+    assert_eq!(house.until_over(environment, start.process).await.exit.unwrap().code, Some(3));
+    house.stewards.sleep(environment, false).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_is_told_apart() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let blueprint = house.blueprint(environment);
+    let mut start = house.start("");
+    start.argv = vec!["no-such-program".to_owned()];
+    let refused = |outcome: Result<(), Trouble>| match outcome {
+        Err(Trouble::Refused(refusal)) => refusal,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(refused(house.stewards.start(&blueprint, &start).await), Refusal::Program { missing: true, .. }));
+    assert_eq!(house.stewards.progress(environment, start.process).await.unwrap(), None);
+    std::fs::write(house.data.join("workspace/text"), "no program").unwrap();
+    start.argv = vec!["./text".to_owned()];
+    assert!(matches!(refused(house.stewards.start(&blueprint, &start).await), Refusal::Program { missing: false, .. }));
+    start.argv = vec!["true".to_owned()];
+    start.cwd = Some("nowhere".to_owned());
+    assert_eq!(refused(house.stewards.start(&blueprint, &start).await), Refusal::Directory);
+    house.stewards.sleep(environment, true).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_second_server_finds_everything() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let start = house.start("echo one; read line; echo got $line");
+    let start = Start { stdin_open: true, ..start };
+    house.stewards.start(&house.blueprint(environment), &start).await.unwrap();
+    house.stewards.let_go();
+    let second = stewards(&house.data);
+    let seen = second.progress(environment, start.process).await.unwrap().unwrap();
+    assert_eq!(seen.exit, None);
+    let stdin = |offset, bytes: &'static [u8]| second.call(environment, Call::Stdin { process: start.process, offset, end: false }, bytes);
+    assert!(matches!(stdin(0, b"wo").await.unwrap(), Answer::Written { offset: 2 }));
+    assert!(matches!(stdin(0, b"word\n").await.unwrap(), Answer::Written { offset: 5 }));
+    assert_eq!(until_over(&second, environment, start.process).await.exit.unwrap().code, Some(0));
+    assert_eq!(house.text(environment, start.process, None).await, "one\ngot word\n");
+    second.sleep(environment, true).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_child_left_behind_does_not_hold_the_exit() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let start = house.start("(sleep 0.4; echo later) & echo now");
+    house.stewards.start(&house.blueprint(environment), &start).await.unwrap();
+    let mut seen = house.until_over(environment, start.process).await;
+    assert_eq!((seen.end, seen.closed), (4, false));
+    while !seen.closed {
+        seen = house.stewards.further(environment, start.process, &seen).await.unwrap().unwrap();
+    }
+    assert_eq!(house.text(environment, start.process, None).await, "now\nlater\n");
+    house.stewards.sleep(environment, true).await.unwrap();
+}
+
+#[tokio::test]
+async fn deadlines_signals_and_sleep_end_a_process() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let blueprint = house.blueprint(environment);
+    let timed = Start { timeout_milliseconds: Some(200), ..house.start("sleep 60") };
+    house.stewards.start(&blueprint, &timed).await.unwrap();
+    let exit = house.until_over(environment, timed.process).await.exit.unwrap();
+    assert_eq!((exit.cause, exit.signal), (ExitCause::Timeout, Some(15)));
+    let signaled = house.start("trap 'echo caught; exit 7' USR1; echo up; while :; do sleep 0.05; done");
+    house.stewards.start(&blueprint, &signaled).await.unwrap();
+    let mut seen = house.stewards.progress(environment, signaled.process).await.unwrap().unwrap();
+    while seen.end == 0 {
+        seen = house.stewards.further(environment, signaled.process, &seen).await.unwrap().unwrap();
+    }
+    house.stewards.call(environment, Call::Signal { process: signaled.process, signal: 10 }, &[]).await.unwrap();
+    assert_eq!(house.until_over(environment, signaled.process).await.exit.unwrap().code, Some(7));
+    let stubborn = house.start("trap '' TERM; sleep 60");
+    house.stewards.start(&blueprint, &stubborn).await.unwrap();
+    house.stewards.sleep(environment, true).await.unwrap();
+    let exit = house.until_over(environment, stubborn.process).await.exit.unwrap();
+    assert_eq!((exit.cause, exit.signal), (ExitCause::Signaled, Some(9)));
+}
+
+#[tokio::test]
+async fn a_killed_steward_takes_all_with_it_and_the_rest_is_told() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let start = house.start("touch alive; echo said; sleep 60; touch too-late");
+    house.stewards.start(&house.blueprint(environment), &start).await.unwrap();
+    let connection = house.stewards.find(environment).await.unwrap().unwrap();
+    let Answer::Hello { pid, .. } = connection.call(Call::Hello { protocol: 1 }, &[]).await.unwrap() else { panic!("no hello") };
+    let mut seen = house.stewards.progress(environment, start.process).await.unwrap().unwrap();
+    while seen.end == 0 {
+        seen = house.stewards.further(environment, start.process, &seen).await.unwrap().unwrap();
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_raw(pid.cast_signed()).unwrap(), rustix::process::Signal::KILL).unwrap();
+    let over = house.until_over(environment, start.process).await;
+    assert_eq!(over.exit.unwrap().cause, ExitCause::Lost);
+    assert_eq!(house.text(environment, start.process, None).await, "said\n");
+    // And the place can be made anew at once.
+    let again = house.start("ls");
+    house.stewards.start(&house.blueprint(environment), &again).await.unwrap();
+    assert_eq!(house.until_over(environment, again.process).await.exit.unwrap().code, Some(0));
+    assert_eq!(house.text(environment, again.process, None).await, "alive\n");
+    house.stewards.sleep(environment, true).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_terminal_is_one() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let terminal = Some(TerminalSize { rows: 30, cols: 100 });
+    let start = Start { terminal, ..house.start("test -t 0 && test -t 1 && stty size; read line; stty size; echo $line") };
+    house.stewards.start(&house.blueprint(environment), &start).await.unwrap();
+    let mut seen = house.stewards.progress(environment, start.process).await.unwrap().unwrap();
+    while seen.end == 0 {
+        seen = house.stewards.further(environment, start.process, &seen).await.unwrap().unwrap();
+    }
+    let size = TerminalSize { rows: 40, cols: 90 };
+    house.stewards.call(environment, Call::Resize { process: start.process, size }, &[]).await.unwrap();
+    house.stewards.call(environment, Call::Stdin { process: start.process, offset: 0, end: false }, b"typed\n").await.unwrap();
+    assert_eq!(house.until_over(environment, start.process).await.exit.unwrap().code, Some(0));
+    assert_eq!(house.text(environment, start.process, None).await, "30 100\r\ntyped\r\n40 90\r\ntyped\r\n");
+    house.stewards.sleep(environment, true).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_idle_environment_leaves_nothing_behind() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let blueprint = Blueprint { idle_milliseconds: 100, ..house.blueprint(environment) };
+    let start = house.start("true");
+    house.stewards.start(&blueprint, &start).await.unwrap();
+    house.until_over(environment, start.process).await;
+    while blueprint.run.exists() || house.stewards.find(environment).await.unwrap().is_some() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_output_is_kept_to_its_cap() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let start = house.start("head -c 100000000 /dev/zero; echo end");
+    house.stewards.start(&house.blueprint(environment), &start).await.unwrap();
+    let over = house.until_over(environment, start.process).await;
+    assert_eq!(over.end, 100_000_004);
+    let kept: u64 = walk(&house.blueprint(environment).logs);
+    assert!(kept <= 68 << 20, "{kept}");
+    let tail = house.stewards.read(environment, start.process, 100_000_000, None, 100).await.unwrap().unwrap();
+    assert!(matches!(&tail.pieces[..], [Piece::Bytes { bytes, .. }] if bytes == b"end\n"));
+    house.stewards.sleep(environment, true).await.unwrap();
+}
+
+fn walk(path: &Path) -> u64 {
+    let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| if path.is_dir() { walk(&path) } else { path.metadata().unwrap().len() }).sum()
+}

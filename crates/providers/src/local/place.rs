@@ -1,0 +1,198 @@
+//! Processes in local sandboxes: what the server asks, in the words of the place protocol.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stead_app::{Activity, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
+use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
+use stead_domain::process::{OutputStream, TerminalSize};
+use stead_place::Directories;
+use stead_place::client::{Spawner, Stewards, Trouble};
+use stead_place::log::{self, Piece};
+use stead_place::protocol::{self, Answer, Call, Refusal, Start};
+use tokio::task::spawn_blocking;
+
+use super::blueprint::Site;
+
+type Result<T, E = PlaceError> = std::result::Result<T, E>;
+
+/// How long a writer waits before it looks again whether a program has read.
+const FULL: Duration = Duration::from_millis(20);
+
+pub struct LocalPlace {
+    stewards: Stewards,
+    skeleton: PathBuf,
+    sandboxes: PathBuf,
+}
+
+impl LocalPlace {
+    pub fn new(data_dir: &Path, sandboxes: PathBuf, spawner: Spawner) -> Self {
+        let stewards = Stewards::new(Directories::below(data_dir), spawner);
+        // Neither is worth a server that does not start: whatever is wrong is said when something is to be run.
+        let ready = stewards.clear().and_then(|()| stewards.spawner().prepare());
+        if let Err(error) = ready {
+            tracing::warn!(%error, "the place for processes could not be made ready");
+        }
+        Self { stewards, skeleton: skeleton(data_dir), sandboxes }
+    }
+
+    fn blueprint(&self, premises: &Premises) -> Result<stead_place::blueprint::Blueprint> {
+        let sandbox = self.sandbox(premises.sandbox);
+        Site { directories: self.stewards.directories(), skeleton: &self.skeleton, sandbox: &sandbox }.blueprint(premises)
+    }
+
+    fn sandbox(&self, sandbox: SandboxId) -> PathBuf {
+        self.sandboxes.join(sandbox.to_string())
+    }
+
+    async fn call(&self, environment: EnvironmentId, call: Call) -> Result<Answer> {
+        self.stewards.call(environment, call, &[]).await.map_err(said)
+    }
+}
+
+/// Where the parts of the root lie that all places share.
+pub fn skeleton(data_dir: &Path) -> PathBuf {
+    data_dir.join("skeleton")
+}
+
+#[async_trait]
+impl Place for LocalPlace {
+    async fn start(&self, environment: &Premises, process: &StartProcess) -> Result<()> {
+        let blueprint = self.blueprint(environment)?;
+        let start = Start {
+            process: process.id,
+            argv: process.argv.clone(),
+            cwd: process.cwd.clone(),
+            env: process.env.clone(),
+            stdin_open: process.stdin_open,
+            terminal: process.terminal,
+            timeout_milliseconds: process.timeout.map(|timeout| timeout.as_millis() as u64),
+            limits: process.limits,
+            fence: process.fence,
+        };
+        self.stewards.start(&blueprint, &start).await.map_err(|trouble| match trouble {
+            Trouble::Refused(Refusal::Program { message, missing }) => {
+                PlaceError::Program { program: process.argv.first().cloned().unwrap_or_default(), message, missing }
+            }
+            Trouble::Refused(Refusal::Directory) => PlaceError::Directory(process.cwd.clone().unwrap_or_default()),
+            trouble => said(trouble),
+        })
+    }
+
+    async fn progress(&self, environment: EnvironmentId, process: ProcessId) -> Result<Option<Progress>> {
+        Ok(self.stewards.progress(environment, process).await.map_err(said)?.map(come_so_far))
+    }
+
+    async fn further(&self, environment: EnvironmentId, process: ProcessId, seen: &Progress) -> Result<Progress> {
+        let seen = protocol::Progress { process, end: seen.end, stdin: seen.stdin, exit: seen.exit.clone(), closed: seen.closed };
+        let further = self.stewards.further(environment, process, &seen).await.map_err(said)?;
+        further.map(come_so_far).ok_or(PlaceError::NoProcess)
+    }
+
+    async fn read(
+        &self,
+        environment: EnvironmentId,
+        process: ProcessId,
+        from: u64,
+        stream: Option<OutputStream>,
+        at_most: usize,
+    ) -> Result<Output> {
+        let found = self.stewards.read(environment, process, from, stream, at_most).await.map_err(said)?.ok_or(PlaceError::NoProcess)?;
+        let frames = found.pieces.into_iter().map(|piece| match piece {
+            Piece::Bytes { stream, offset, at, bytes } => Frame::Bytes { stream, offset, at, bytes },
+            Piece::Gap { from, to } => Frame::Gap { from, to },
+        });
+        Ok(Output { frames: frames.collect(), next: found.next })
+    }
+
+    async fn write_stdin(&self, environment: EnvironmentId, process: ProcessId, offset: u64, bytes: &[u8], end: bool) -> Result<u64> {
+        let mut rest = bytes;
+        let mut at = offset;
+        loop {
+            let answer = self.stewards.call(environment, Call::Stdin { process, offset: at, end }, rest).await.map_err(said)?;
+            let Answer::Written { offset: taken } = answer else { return Err(out_of_turn()) };
+            let new = usize::try_from(taken.saturating_sub(at)).unwrap_or(usize::MAX).min(rest.len());
+            rest = &rest[new..];
+            if rest.is_empty() {
+                return Ok(taken);
+            }
+            at = taken;
+            if new == 0 {
+                tokio::time::sleep(FULL).await;
+            }
+        }
+    }
+
+    async fn signal(&self, environment: EnvironmentId, process: ProcessId, signal: i32) -> Result<()> {
+        self.call(environment, Call::Signal { process, signal }).await.map(drop)
+    }
+
+    async fn resize(&self, environment: EnvironmentId, process: ProcessId, size: TerminalSize) -> Result<()> {
+        self.call(environment, Call::Resize { process, size }).await.map(drop)
+    }
+
+    async fn wake(&self, environment: &Premises) -> Result<()> {
+        self.stewards.awaken(&self.blueprint(environment)?).await.map(drop).map_err(said)
+    }
+
+    async fn sleep(&self, environment: EnvironmentId, at_once: bool) -> Result<()> {
+        self.stewards.sleep(environment, at_once).await.map_err(said)
+    }
+
+    async fn activity(&self, environment: EnvironmentId) -> Result<Option<Activity>> {
+        let Some(connection) = self.stewards.find(environment).await.map_err(said)? else { return Ok(None) };
+        match connection.call(Call::Activity, &[]).await {
+            Ok(Answer::Activity { processes, cpu_milliseconds, memory_bytes }) => {
+                Ok(Some(Activity { processes, cpu_ms: cpu_milliseconds, memory_bytes }))
+            }
+            Ok(_) => Err(out_of_turn()),
+            // It fell asleep while we asked.
+            Err(Trouble::Gone) => Ok(None),
+            Err(trouble) => Err(said(trouble)),
+        }
+    }
+
+    async fn forget(&self, environment: EnvironmentId, process: Option<ProcessId>) -> Result<()> {
+        let logs = self.stewards.directories().logs(environment);
+        let removed = spawn_blocking(move || match process {
+            Some(process) => log::remove(&logs, process),
+            None => match std::fs::remove_dir_all(&logs) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+                outcome => outcome,
+            },
+        });
+        removed.await.map_err(|error| PlaceError::Failed(error.to_string()))?.map_err(|error| PlaceError::Failed(error.to_string()))
+    }
+}
+
+fn come_so_far(progress: protocol::Progress) -> Progress {
+    Progress { end: progress.end, stdin: progress.stdin, exit: progress.exit, closed: progress.closed }
+}
+
+fn out_of_turn() -> PlaceError {
+    PlaceError::Failed("the keeper of the environment spoke out of turn".to_owned())
+}
+
+fn said(trouble: Trouble) -> PlaceError {
+    match trouble {
+        Trouble::Refused(refusal) => match refusal {
+            Refusal::Program { message, missing } => PlaceError::Program { program: String::new(), message, missing },
+            Refusal::Directory => PlaceError::Directory(String::new()),
+            Refusal::NoProcess => PlaceError::NoProcess,
+            Refusal::Over => PlaceError::Over,
+            Refusal::StdinClosed => PlaceError::StdinClosed,
+            Refusal::StdinOffset { offset } => PlaceError::StdinOffset(offset),
+            Refusal::NoTerminal => PlaceError::NoTerminal,
+            Refusal::Fenced => PlaceError::Fenced,
+            Refusal::CannotBeMade { message } => PlaceError::CannotBeMade {
+                message: format!("this host could not make the place: {message}"),
+                suggestion: "`stead doctor` says what this host can do, and what to change".to_owned(),
+            },
+            Refusal::StorageFull { message } => PlaceError::StorageFull(message),
+            Refusal::Failed { message } => PlaceError::Failed(message),
+            Refusal::Leaving => PlaceError::Failed("the keeper of the environment was leaving; try again".to_owned()),
+        },
+        trouble => PlaceError::Failed(trouble.to_string()),
+    }
+}

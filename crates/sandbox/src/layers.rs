@@ -1,0 +1,110 @@
+//! Overlays: layers seen as one directory.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen};
+
+use crate::error::{Error, Result, Step};
+use crate::identity::Identity;
+use crate::kernel;
+use crate::mounts::Tree;
+use crate::plan::Overlay;
+
+/// Mounts the layers, attached nowhere yet. With an identity, the owner of each layer is seen as the place's own user; that can only be done
+/// outside, and needs root. The names in `reserved` are there, empty, if no layer has them.
+pub fn mount(overlay: &Overlay, reserved: &[String], identity: Option<Identity>) -> Result<Tree> {
+    let (Some(parent), Some(upper), Some(work)) = (overlay.upper.parent(), overlay.upper.file_name(), overlay.work.file_name()) else {
+        return Err(Error::Inside(format!("`{}` is no layer", overlay.upper.display())));
+    };
+    if overlay.work.parent() != Some(parent) {
+        return Err(Error::Inside(format!("`{}` must lie beside `{}`", overlay.work.display(), overlay.upper.display())));
+    }
+    let mut lower = overlay.lower.iter().map(|path| layer(path, identity)).collect::<Result<Vec<_>>>()?;
+    if !reserved.is_empty() {
+        lower.push(reserve(reserved, identity)?);
+    }
+    let parent = match identity {
+        // One tree for both, because the kernel wants them in one mount.
+        Some(identity) => {
+            let tree = Tree::clone_of(parent)?;
+            tree.translate_from(open(CWD, &overlay.upper)?.as_fd(), identity)?;
+            tree.into_fd()
+        }
+        None => open(CWD, parent)?,
+    };
+    let (upper, work) = (open(parent.as_fd(), Path::new(upper))?, open(parent.as_fd(), Path::new(work))?);
+    let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC).step("make an overlay")?;
+    let set = |key: &str, value: &str| fsconfig_set_string(context.as_fd(), key, value).step(format!("set {key} of an overlay"));
+    // By what is held and not by name, so that nobody puts something else there meanwhile, and the inside is not told the names.
+    for layer in &lower {
+        set("lowerdir+", &held(layer))?;
+    }
+    set("upperdir", &held(&upper))?;
+    set("workdir", &held(&work))?;
+    fsconfig_set_flag(context.as_fd(), "userxattr").step("set userxattr of an overlay")?;
+    // What the inside writes into attributes must never lead a lookup elsewhere.
+    for (key, value) in [("redirect_dir", "nofollow"), ("metacopy", "off"), ("index", "off")] {
+        set(key, value)?;
+    }
+    if overlay.volatile {
+        fsconfig_set_flag(context.as_fd(), "volatile").step("set volatile of an overlay")?;
+    }
+    let created = match identity {
+        // What the kernel makes for itself in the layers must have an owner that they know.
+        Some(identity) => kernel::as_owner(identity.outside_uid, identity.outside_gid, || fsconfig_create(context.as_fd())),
+        None => fsconfig_create(context.as_fd()).map_err(Into::into),
+    };
+    created.step("make an overlay")?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes).map(Tree::from).step("mount an overlay")
+}
+
+fn open(base: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd> {
+    openat(base, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+        .step(format!("open the layer {}", path.display()))
+}
+
+fn held(layer: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", layer.as_raw_fd())
+}
+
+fn layer(path: &Path, identity: Option<Identity>) -> Result<OwnedFd> {
+    let directory = open(CWD, path)?;
+    let Some(identity) = identity else { return Ok(directory) };
+    let tree = Tree::clone_at(directory.as_fd())?;
+    tree.translate_from(directory.as_fd(), identity)?;
+    Ok(tree.into_fd())
+}
+
+/// A layer below all others that holds nothing but names.
+fn reserve(paths: &[String], identity: Option<Identity>) -> Result<OwnedFd> {
+    let layer = Tree::temporary("0755", 1 << 20)?.into_fd();
+    for path in paths {
+        let mut at = String::new();
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        for part in above.split('/').filter(|part| !part.is_empty()) {
+            at = if at.is_empty() { part.to_owned() } else { format!("{at}/{part}") };
+            match mkdirat(&layer, &at, Mode::from_raw_mode(0o755)) {
+                Ok(()) => own(&layer, &at, identity)?,
+                Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(error).step("reserve a name"),
+            }
+        }
+        let path = if at.is_empty() { name.to_owned() } else { format!("{at}/{name}") };
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        match openat(&layer, &path, flags, Mode::from_raw_mode(0o444)) {
+            Ok(_) => own(&layer, &path, identity)?,
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(error).step("reserve a name"),
+        }
+    }
+    Ok(layer)
+}
+
+fn own(layer: &OwnedFd, path: &str, identity: Option<Identity>) -> Result<()> {
+    let Some(identity) = identity else { return Ok(()) };
+    let (uid, gid) = (rustix::fs::Uid::from_raw(identity.outside_uid), rustix::fs::Gid::from_raw(identity.outside_gid));
+    rustix::fs::chownat(layer, path, Some(uid), Some(gid), rustix::fs::AtFlags::SYMLINK_NOFOLLOW).step("give a reserved name away")
+}

@@ -1,0 +1,213 @@
+//! The library used as a keeper uses it: by a process with one thread, as root and as an ordinary user.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod common;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use common::{Case, command, end_of, next, null, plan, request, run, started};
+use stead_sandbox::{Command, Error, Event, Limit, Place, StartStep, Streams, fork_apart, message};
+
+const CASES: &[(&str, Case)] = &[
+    ("output comes through pipes and the end is told", output_and_end),
+    ("a terminal is the place's own", terminal),
+    ("what cannot be started says which step failed", start_failures),
+    ("limits bound one process and are only lowered", limits),
+    ("signals reach the whole group", signals),
+    ("strays are buried silently", strays),
+    ("many ends that nobody reads hold nothing up", many_without_reading),
+    ("an environment larger than a packet arrives", large_environment),
+    ("a place that has ended says so", ended),
+    ("work goes on apart", apart),
+];
+
+fn main() {
+    common::main(CASES);
+}
+
+fn output_and_end(directory: &Path) {
+    let mut place = Place::start(&plan(directory)).unwrap();
+    assert!(place.pid() > 0 && place.receive().unwrap().is_none());
+    let (exit, text) = run(&mut place, &command(&["sh", "-c", "pwd; echo wrong >&2; head -c 3000000 /dev/zero > /tmp/x; exit 3"]));
+    assert_eq!((exit.process, exit.code, exit.signal, text.as_str()), (77, Some(3), None, "/tmp\nwrong\n"));
+    assert!(exit.usage.cpu_microseconds > 0 && exit.usage.peak_memory_kilobytes > 100, "{exit:?}");
+    let (exit, _) = run(&mut place, &command(&["sh", "-c", "kill -KILL $$"]));
+    assert_eq!((exit.code, exit.signal), (None, Some(9)));
+    place.end();
+}
+
+fn terminal(directory: &Path) {
+    let mut place = Place::start(&plan(directory)).unwrap();
+    let script =
+        "tty; stty size; test -t 0 && test -t 1 && test -t 2 && exec 3<>/dev/tty && echo own; read line; echo got $line; ls /dev/pts";
+    place.request(1, &command(&["sh", "-c", script]), Streams::Terminal { rows: 33, cols: 99 }).unwrap();
+    let mut keeper = File::from(started(&mut place).expect("a terminal"));
+    keeper.write_all(b"typed\n").unwrap();
+    let mut text = String::new();
+    let mut part = [0; 1024];
+    // The end of a terminal whose last user is gone reads as an error.
+    while let Ok(length) = keeper.read(&mut part) {
+        text.push_str(&String::from_utf8_lossy(&part[..length]));
+    }
+    let exit = end_of(&mut place);
+    assert_eq!(exit.code, Some(0), "{text}");
+    for line in ["/dev/pts/0", "33 99", "own", "got typed", "0  ptmx"] {
+        assert!(text.lines().any(|said| said.trim_end() == line), "{line}: {text}");
+    }
+    // The number is free again: init holds no end of it.
+    drop(keeper);
+    place.request(2, &command(&["tty"]), Streams::Terminal { rows: 1, cols: 1 }).unwrap();
+    let mut keeper = File::from(started(&mut place).unwrap());
+    let length = keeper.read(&mut part).unwrap();
+    assert_eq!(String::from_utf8_lossy(&part[..length]).trim_end(), "/dev/pts/0");
+}
+
+fn start_failures(directory: &Path) {
+    let mut place = Place::start(&plan(directory)).unwrap();
+    let mut fail = |command: &Command| {
+        request(&mut place, 5, command);
+        match next(&mut place) {
+            Event::NotStarted { process: 5, failure } => (failure.step, failure.cause.raw_os_error().unwrap()),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(fail(&command(&["no-such-program"])), (StartStep::Program, 2));
+    assert_eq!(fail(&command(&["/tmp"])), (StartStep::Program, 13));
+    assert_eq!(fail(&command(&[])), (StartStep::Program, 2));
+    assert_eq!(fail(&command(&["a\0b"])), (StartStep::Program, 22));
+    assert_eq!(fail(&Command { directory: Some("/nowhere".into()), ..command(&["true"]) }), (StartStep::Directory, 2));
+    // One argument larger than the kernel takes.
+    assert_eq!(fail(&command(&["true", &"x".repeat(140_000)])), (StartStep::Program, 7));
+    let too_much: Vec<String> = (0..100).map(|_| "x".repeat(100_000)).collect();
+    let too_much = command(&too_much.iter().map(String::as_str).collect::<Vec<_>>());
+    let null = null();
+    match place.request(6, &too_much, Streams::Pipes([null.as_fd(); 3])) {
+        Err(Error::Outside { cause, .. }) => assert_eq!(cause.raw_os_error(), Some(7)),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(run(&mut place, &command(&["true"])).0.code, Some(0));
+}
+
+fn limits(directory: &Path) {
+    let mut place = Place::start(&plan(directory)).unwrap();
+    let limits = vec![(Limit::OpenFiles, 17), (Limit::FileSize, 4096), (Limit::CpuSeconds, 1 << 40)];
+    let bounded =
+        Command { limits, ..command(&["bash", "-c", "ulimit -Sn; ulimit -Hn; ulimit -f; ulimit -c; head -c 5000 /dev/zero > /tmp/large"]) };
+    let (exit, text) = run(&mut place, &bounded);
+    assert_eq!(text.lines().take(4).collect::<Vec<_>>(), ["17", "17", "4", "0"], "{exit:?}");
+    assert_ne!(exit.code, Some(0));
+    let (_, text) = run(&mut place, &command(&["bash", "-c", "ulimit -Hn"]));
+    assert_ne!(text.trim(), "17", "the next one is not bounded");
+    let busy = Command { limits: vec![(Limit::CpuSeconds, 1)], ..command(&["sh", "-c", "while :; do :; done"]) };
+    let (exit, _) = run(&mut place, &busy);
+    assert!(matches!(exit.signal, Some(libc::SIGKILL | libc::SIGXCPU)), "{exit:?}");
+}
+
+fn signals(directory: &Path) {
+    let mut place = Place::start(&plan(directory)).unwrap();
+    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
+    let null = null();
+    let command = command(&["sh", "-c", "sleep 100 & echo ready; wait"]);
+    place.request(9, &command, Streams::Pipes([null.as_fd(), write.as_fd(), write.as_fd()])).unwrap();
+    drop(write);
+    started(&mut place);
+    let mut read = File::from(read);
+    let mut part = [0; 16];
+    assert_eq!(read.read(&mut part).unwrap(), 6);
+    place.signal(8, libc::SIGTERM).unwrap();
+    assert!(place.receive().unwrap().is_none(), "another number is nobody");
+    place.signal(9, libc::SIGTERM).unwrap();
+    let exit = end_of(&mut place);
+    assert_eq!((exit.process, exit.signal), (9, Some(libc::SIGTERM)));
+    // The one in the background is gone too: nobody holds the pipe.
+    assert_eq!(read.read(&mut part).unwrap(), 0);
+}
+
+fn strays(directory: &Path) {
+    let mut place = Place::start(&plan(directory)).unwrap();
+    let (exit, _) =
+        run(&mut place, &command(&["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do (true & true); done; (sleep 0.05 >/dev/null 2>&1 &)"]));
+    assert_eq!(exit.code, Some(0));
+    std::thread::sleep(Duration::from_millis(150));
+    assert!(place.receive().unwrap().is_none());
+    let (_, text) = run(&mut place, &command(&["sh", "-c", "ls -d /proc/[0-9]* | wc -l"]));
+    // init, the shell, ls and wc.
+    assert!(text.trim().parse::<u32>().unwrap() <= 4, "{text}");
+}
+
+fn many_without_reading(directory: &Path) {
+    let mut place = Place::start(&plan(directory)).unwrap();
+    let large = "x".repeat(8_000);
+    let count = 300;
+    for process in 0..count {
+        request(&mut place, process, &command(&["true", &large]));
+    }
+    let (mut starts, mut ends) = (0, 0);
+    while ends < count {
+        match next(&mut place) {
+            Event::Started { .. } => starts += 1,
+            Event::Ended(exit) => {
+                assert_eq!(exit.code, Some(0));
+                ends += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(starts, count);
+}
+
+fn large_environment(directory: &Path) {
+    let mut place = Place::start(&plan(directory)).unwrap();
+    let mut command = command(&["sh", "-c", "env | wc -c"]);
+    command.env.extend((0..10).map(|number| (format!("LARGE_{number}").into(), "y".repeat(100_000).into())));
+    let (exit, text) = run(&mut place, &command);
+    assert_eq!(exit.code, Some(0));
+    assert!(text.trim().parse::<u32>().unwrap() > 1_000_000, "{text}");
+}
+
+fn ended(directory: &Path) {
+    let mut place = Place::start(&plan(directory)).unwrap();
+    request(&mut place, 1, &command(&["sleep", "100"]));
+    started(&mut place);
+    rustix::process::pidfd_send_signal(place.pidfd(), rustix::process::Signal::KILL).unwrap();
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        match place.receive() {
+            Ok(None) => assert!(Instant::now() < until),
+            Err(Error::Ended) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    let null = null();
+    assert!(matches!(place.request(2, &command(&["true"]), Streams::Pipes([null.as_fd(); 3])), Err(Error::Ended)));
+    assert!(matches!(place.signal(2, 9), Err(Error::Ended)));
+}
+
+fn apart(_: &Path) {
+    let (ours, theirs) = message::pair().unwrap();
+    let not_kept = File::open("/dev/null").unwrap();
+    let number = std::os::fd::AsRawFd::as_raw_fd(&not_kept);
+    let caller = rustix::process::getsid(None).unwrap();
+    let (pid, pidfd) = fork_apart(vec![theirs], |kept| {
+        let mut buffer = [0; 16];
+        let received = message::receive(kept[0].as_fd(), &mut buffer).unwrap().unwrap();
+        let alone = rustix::process::getsid(None).unwrap() != caller;
+        let closed = !Path::new(&format!("/proc/self/fd/{number}")).exists();
+        let passed = received.descriptors.len() == 1;
+        let standard = std::fs::read_link("/proc/self/fd/1").unwrap() == Path::new("/dev/null");
+        message::send(kept[0].as_fd(), format!("{alone} {closed} {passed} {standard}").as_bytes(), &[]).unwrap();
+        panic!("is not seen by the caller")
+    })
+    .unwrap();
+    message::send(ours.as_fd(), b"go", &[not_kept.as_fd()]).unwrap();
+    let mut buffer = [0; 64];
+    let received = message::receive(ours.as_fd(), &mut buffer).unwrap().unwrap();
+    assert_eq!(String::from_utf8_lossy(&buffer[..received.length]), "true true true true");
+    let status = rustix::process::waitid(rustix::process::WaitId::PidFd(pidfd.as_fd()), rustix::process::WaitIdOptions::EXITED).unwrap();
+    assert_eq!(status.unwrap().exit_status(), Some(101));
+    assert!(pid > 0);
+}

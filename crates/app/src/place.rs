@@ -53,6 +53,11 @@ pub trait Place: Send + Sync {
     /// What an environment is doing now; none when it is asleep.
     async fn activity(&self, environment: EnvironmentId) -> Result<Option<Activity>, PlaceError>;
 
+    /// Every process that runs now, in whatever environment, so that those without a record are found; none when the place cannot tell.
+    async fn running(&self) -> Result<Vec<(EnvironmentId, ProcessId)>, PlaceError> {
+        Ok(Vec::new())
+    }
+
     /// Removes the output of a process that is over, or of all processes of an environment that is gone.
     async fn forget(&self, environment: EnvironmentId, process: Option<ProcessId>) -> Result<(), PlaceError>;
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use stead_client::{Heard, Request};
 use stead_domain::process::OutputStream;
+use tokio::task::JoinSet;
 
 use crate::house::House;
 
@@ -68,10 +69,11 @@ async fn whoever_waits_is_let_go_when_the_server_ends() {
     let mut house = House::open().await;
     let (client, environment) = (house.client(), house.environment().await);
     let id = house.run(environment, &["sleep"]).await;
-    let waiting = tokio::spawn(async move { client.wait_for_process(environment, id, Duration::from_secs(60)).await });
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move { client.wait_for_process(environment, id, Duration::from_secs(60)).await });
     tokio::time::sleep(Duration::from_millis(200)).await;
     let begun = Instant::now();
     house.stop().await;
     assert!(begun.elapsed() < Duration::from_secs(5));
-    assert!(waiting.await.unwrap().unwrap().exit.is_none());
+    assert!(tasks.join_next().await.unwrap().unwrap().unwrap().exit.is_none());
 }

@@ -18,7 +18,7 @@ use stead_testing::context;
 use tempfile::TempDir;
 use tokio::net::UnixListener;
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::cloud::{Cloud, CloudProvider};
@@ -46,7 +46,7 @@ pub struct House {
 
 struct Server {
     stop: CancellationToken,
-    serving: JoinHandle<()>,
+    serving: JoinSet<()>,
     app: App,
 }
 
@@ -92,7 +92,8 @@ impl House {
         };
         let _ = std::fs::remove_file(self.socket());
         let listener = Listener::Unix(UnixListener::bind(self.socket()).unwrap());
-        let serving = tokio::spawn(stead_api::serve(vec![listener], stead_api::router(state), 100, stop.clone()));
+        let mut serving = JoinSet::new();
+        serving.spawn(stead_api::serve(vec![listener], stead_api::router(state), 100, stop.clone()));
         self.server = Some(Server { stop, serving, app });
     }
 
@@ -100,7 +101,7 @@ impl House {
     pub async fn stop(&mut self) {
         let server = self.server.take().unwrap();
         server.stop.cancel();
-        server.serving.await.unwrap();
+        server.serving.join_all().await;
         server.app.stop().await;
     }
 

@@ -51,7 +51,7 @@ async fn a_shell_needs_one_connection() {
     let key = house.key(Role::Member).await;
     let mut socket = connect(&house, environment, id, Some(&key)).await;
     say(&mut socket, json!({ "stdin": { "offset": 0, "data": "aGkK", "encoding": "base64" } })).await;
-    let mut heard = vec![hear(&mut socket).await.unwrap(), hear(&mut socket).await.unwrap()];
+    let mut heard = [hear(&mut socket).await.unwrap(), hear(&mut socket).await.unwrap()];
     heard.sort_by_key(|message| message.get("stdin").is_none());
     assert_eq!(heard[0], json!({ "stdin": { "offset": 3 } }));
     assert_eq!(heard[1], json!({ "stream": "stdout", "offset": 0, "data": "hi\n", "encoding": "utf-8" }));

@@ -1,8 +1,10 @@
 //! One steward for an environment: whoever holds the lock on its directory. The kernel lets go of it however a steward ends.
 
+#[cfg(any(test, feature = "steward"))]
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::fd::OwnedFd;
+#[cfg(any(test, feature = "steward"))]
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
@@ -12,6 +14,7 @@ fn open(directory: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
+#[cfg(any(test, feature = "steward"))]
 /// Takes the lock, and makes the directory for it; none when somebody has it.
 pub fn take(directory: &Path) -> io::Result<Option<OwnedFd>> {
     loop {
@@ -47,6 +50,7 @@ pub fn is_held(directory: &Path) -> io::Result<bool> {
     }
 }
 
+#[cfg(any(test, feature = "steward"))]
 /// Removes a directory whose lock the caller holds, with everything in it.
 pub fn remove(directory: &Path, held: OwnedFd) -> io::Result<()> {
     let removed = fs::remove_dir_all(directory);
@@ -55,14 +59,6 @@ pub fn remove(directory: &Path, held: OwnedFd) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         outcome => outcome,
     }
-}
-
-/// Removes what a steward left that did not end by itself. Does nothing while one is there.
-pub fn clear(directory: &Path) -> io::Result<()> {
-    if !directory.exists() {
-        return Ok(());
-    }
-    take(directory)?.map_or(Ok(()), |held| remove(directory, held))
 }
 
 #[cfg(test)]

@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
 use stead_domain::ids::EnvironmentId;
 use stead_domain::process::{ExitCause, OutputStream, TerminalSize};
-use stead_place::blueprint::Blueprint;
+use stead_place::blueprint::{Blueprint, WorkspaceKind};
 use stead_place::client::Trouble;
 use stead_place::log::Piece;
 use stead_place::protocol::{Answer, Call, Refusal, Start};
@@ -194,4 +195,61 @@ async fn a_flood_of_output_is_kept_to_its_cap() {
 fn walk(path: &Path) -> u64 {
     let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
     entries.map(|path| if path.is_dir() { walk(&path) } else { path.metadata().unwrap().len() }).sum()
+}
+
+/// Limits need a host that lets us bound groups of processes; said where it does not.
+fn bounded_here() -> bool {
+    let available = stead_sandbox::cgroup::Availability::probe();
+    let here = available.memory == stead_sandbox::cgroup::Support::Enforced;
+    if !here {
+        let _ = writeln!(std::io::stderr(), "not run: this host bounds no groups of processes: {:?}", available.memory);
+    }
+    here
+}
+
+#[tokio::test]
+async fn limits_hold_and_say_that_they_were_hit() {
+    if !bounded_here() {
+        return;
+    }
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let limits = stead_place::blueprint::Limits { memory_bytes: Some(64 << 20), pids: Some(40), ..Default::default() };
+    let blueprint = Blueprint { limits, ..house.blueprint(environment) };
+    let mut hungry = house.start("");
+    hungry.argv = ["python3", "-c", "x = bytearray(300 << 20); print(len(x))"].map(str::to_owned).to_vec();
+    house.stewards.start(&blueprint, &hungry).await.unwrap();
+    let exit = house.until_over(environment, hungry.process).await.exit.unwrap();
+    assert_eq!((exit.cause, exit.signal), (ExitCause::OutOfMemory, Some(9)));
+    let many = house.start("for i in $(seq 100); do sleep 5 & done; wait");
+    house.stewards.start(&blueprint, &many).await.unwrap();
+    let exit = house.until_over(environment, many.process).await.exit.unwrap();
+    assert_eq!(exit.limits_hit, ["pids"]);
+    let modest = house.start("echo fine");
+    house.stewards.start(&blueprint, &modest).await.unwrap();
+    assert_eq!(house.until_over(environment, modest.process).await.exit.unwrap().cause, ExitCause::Exited);
+    house.stewards.sleep(environment, true).await.unwrap();
+    assert!(stead_sandbox::cgroup::Group::open(&stead_sandbox::cgroup::Availability::probe(), &environment.short()).unwrap().is_none());
+}
+
+#[tokio::test]
+async fn what_is_written_over_a_copy_stays_apart() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let mut blueprint = house.blueprint(environment);
+    let layer = house.data.join("changes");
+    blueprint.workspace.access = WorkspaceKind::CopyOnWrite { layer: layer.clone() };
+    std::fs::write(house.data.join("workspace/kept"), "before").unwrap();
+    for (script, expected) in
+        [("cat kept; echo after > kept; echo new > new; cat kept new", "beforeafter\nnew\n"), ("cat kept new", "after\nnew\n")]
+    {
+        let start = house.start(script);
+        house.stewards.start(&blueprint, &start).await.unwrap();
+        house.until_over(environment, start.process).await;
+        assert_eq!(house.text(environment, start.process, None).await, expected);
+        // Asleep and awake again.
+        house.stewards.sleep(environment, true).await.unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(house.data.join("workspace/kept")).unwrap(), "before");
+    assert!(!house.data.join("workspace/new").exists() && layer.join("upper/new").exists());
 }

@@ -193,6 +193,7 @@ fn said(trouble: Trouble) -> PlaceError {
             Refusal::Failed { message } => PlaceError::Failed(message),
             Refusal::Leaving => PlaceError::Failed("the keeper of the environment was leaving; try again".to_owned()),
         },
+        Trouble::Outdated => PlaceError::Outdated,
         trouble => PlaceError::Failed(trouble.to_string()),
     }
 }

@@ -11,6 +11,7 @@ use stead_store::processes::{self, ProcessFilter};
 
 use crate::audit::{Act, record};
 use crate::idempotency::Outcome;
+use crate::patience::within;
 use crate::place::Place;
 use crate::processes::{Ground, check_usable, premises};
 use crate::{App, Entered};
@@ -24,7 +25,7 @@ impl App {
             let (environment, ground) = app.awake_or_not(&whose, id).await?;
             check_usable(&environment)?;
             app.note_life(&whose, &environment, "environment.wake").await?;
-            ground.place()?.wake(&premises(&environment)).await?;
+            within(ground.place()?.wake(&premises(&environment))).await?;
             Ok(environment)
         })
         .await
@@ -72,7 +73,7 @@ impl App {
         let place = ground.place()?;
         let _shut = self.gates.shut(environment.id).await;
         self.lay_down(place, environment.id, true).await?;
-        Ok(place.forget(environment.id, None).await?)
+        Ok(within(place.forget(environment.id, None)).await?)
     }
 
     /// Runs to its end even when the caller hangs up; a repetition is answered like the first.
@@ -109,7 +110,7 @@ impl App {
     }
 
     async fn lay_down(&self, place: &dyn Place, id: EnvironmentId, at_once: bool) -> Result<()> {
-        place.sleep(id, at_once).await?;
+        within(place.sleep(id, at_once)).await?;
         self.settle(place, id).await
     }
 

@@ -7,7 +7,7 @@ use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen};
 
 use crate::error::{Error, Result, Step};
-use crate::identity::Identity;
+use crate::identity::{self, Identity};
 use crate::kernel;
 use crate::mounts::Tree;
 use crate::plan::Overlay;
@@ -20,6 +20,10 @@ pub fn mount(overlay: &Overlay, reserved: &[String], identity: Option<Identity>)
     };
     if overlay.work.parent() != Some(parent) {
         return Err(Error::Inside(format!("`{}` must lie beside `{}`", overlay.work.display(), overlay.upper.display())));
+    }
+    if identity.is_some_and(|identity| identity.count > 1) {
+        identity::own_layer(&overlay.upper)?;
+        identity::own_layer(&overlay.work)?;
     }
     let mut lower = overlay.lower.iter().map(|path| layer(path, identity)).collect::<Result<Vec<_>>>()?;
     if !reserved.is_empty() {

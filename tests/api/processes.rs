@@ -1,5 +1,7 @@
 //! Processes in real sandboxes, through the real server.
 
+use std::io::Write;
+
 use serde_json::{Value, json};
 
 use super::world::{at, create, expect, refused, text};
@@ -10,7 +12,7 @@ fn usable(http: &Http) -> Option<String> {
     let path = at(&create(http, json!({ "name": "works" })));
     let tried = http.post(&format!("{path}/exec"), json!({ "command": ["true"] }));
     if tried.status == 409 && tried.code() == "posture_not_enforced" {
-        eprintln!("not run: {}", String::from_utf8_lossy(&tried.body));
+        let _ = writeln!(std::io::stderr(), "not run: {}", String::from_utf8_lossy(&tried.body));
         return None;
     }
     expect(&tried, 200);

@@ -19,11 +19,14 @@ pub struct Route {
     pub method: &'static str,
     pub path: &'static str,
     pub needs: Needs,
-    /// What somebody is answered who may.
+    /// What somebody is answered who may; [`LET_IN`] where that depends on the machine.
     pub done: u16,
     /// `{n}` is another number each time, `{member}` a member of the project.
     pub body: &'static str,
 }
+
+/// Anything but a refusal at the door.
+pub const LET_IN: u16 = 0;
 
 const fn route(method: &'static str, path: &'static str, needs: Needs, done: u16, body: &'static str) -> Route {
     Route { method, path, needs, done, body }
@@ -59,6 +62,21 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/v1/projects/{project}/environments/{environment_id}/versions/diff", Needs::Viewer, 200, ""),
     route("GET", "/v1/projects/{project}/environments/{environment_id}/versions/{version}", Needs::Viewer, 200, ""),
     route("POST", "/v1/projects/{project}/environments/{environment_id}/versions/{version}/rollback", Needs::Member, 200, ""),
+    // Nothing is started: a command that is refused passes the door as well. The process is nobody's.
+    route("GET", "/v1/projects/{project}/environments/{environment_id}/posture", Needs::Viewer, 200, ""),
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/wake", Needs::Member, LET_IN, ""),
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/sleep", Needs::Member, LET_IN, ""),
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/stop", Needs::Member, LET_IN, ""),
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/exec", Needs::Member, 400, r#"{"command": []}"#),
+    route("GET", "/v1/projects/{project}/environments/{environment_id}/processes", Needs::Viewer, 200, ""),
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/processes", Needs::Member, 400, r#"{"argv": []}"#),
+    route("GET", "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}", Needs::Viewer, 404, ""),
+    route("DELETE", "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}", Needs::Member, 404, ""),
+    route("GET", "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/logs", Needs::Viewer, 404, ""),
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/stdin", Needs::Member, 404, ""),
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/signals", Needs::Member, 404, r#"{"signal": "TERM"}"#),
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/resize", Needs::Member, 404, r#"{"rows": 24, "cols": 80}"#),
+    route("GET", "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/wait", Needs::Viewer, 404, ""),
     route("GET", "/v1/projects/{project}/sandboxes", Needs::Viewer, 200, ""),
     route("POST", "/v1/projects/{project}/sandboxes", Needs::Member, 201, "{}"),
     route("GET", "/v1/projects/{project}/sandboxes/{sandbox_id}", Needs::Viewer, 200, ""),

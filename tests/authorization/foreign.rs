@@ -43,6 +43,7 @@ fn a_foreign_project_looks_like_one_that_is_not_there() {
                 path.replace("{sandbox_id}", &text(&environment, "sandbox_id"))
                     .replace("{principal_id}", &nobody("prn"))
                     .replace("{id}", &nobody("key"))
+                    .replace("{process_id}", &nobody("prc"))
                     .replace("{name}", "local")
                     .replace("{version}", "1")
             };
@@ -84,6 +85,7 @@ fn foreign_ids_in_ones_own_project_look_like_ids_that_are_not_there() {
             };
             let path = |id: &str| {
                 let path = route.path.replace("{project}", "mine").replace(parameter, id).replace("{version}", "1");
+                let path = path.replace("{process_id}", &nobody("prc")).replace("/stdin", "/stdin?offset=0");
                 if path.ends_with("/diff") { format!("{path}?from=1&to=1") } else { path }
             };
             let what = format!("{} {}", route.method, route.path);
@@ -93,7 +95,7 @@ fn foreign_ids_in_ones_own_project_look_like_ids_that_are_not_there() {
             assert_eq!(anonymous(&found, &[foreign]), anonymous(&missing, &[absent]), "{what}");
             covered += 1;
         }
-        assert_eq!(covered, 14, "routes with an id in their path");
+        assert_eq!(covered, 28, "routes with an id in their path");
         // All of it is as it was.
         assert_eq!(expect(&operator.get(&format!("/v1/projects/acme/environments/{}", foreign[0].1)), 200)["status"], "ready");
         expect(&server.http_as(Some(&theirs.key)).get("/v1/projects/acme"), 200);

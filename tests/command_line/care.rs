@@ -123,6 +123,7 @@ fn what_takes_space_is_counted() {
     environments         1
     tombstones           1
     definition versions  2
+    processes            0
     audit records        3
     idempotency records  1
     workspaces                  [SIZE]
@@ -142,6 +143,7 @@ fn prune_says_what_would_go_before_it_goes() {
     audit records                                    3
     tombstones                                       1
     idempotency records                              0
+    processes                                        0
     workspaces that a restore left without a record  0
     ");
     assert_eq!(desk.json(&["env", "list", "--include-destroyed"])["items"].as_array().unwrap().len(), 2);
@@ -152,6 +154,7 @@ fn prune_says_what_would_go_before_it_goes() {
     audit records                                    3
     tombstones                                       1
     idempotency records                              0
+    processes                                        0
     workspaces that a restore left without a record  0
     ");
     assert_eq!(desk.json(&["env", "list", "--include-destroyed"])["items"].as_array().unwrap().len(), 1);
@@ -162,6 +165,7 @@ fn prune_says_what_would_go_before_it_goes() {
     audit records                                    0
     tombstones                                       0
     idempotency records                              0
+    processes                                        0
     workspaces that a restore left without a record  0
     ");
 }

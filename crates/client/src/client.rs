@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method};
 use http_body_util::Full;
+use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 use stead_domain::Context;
 use stead_domain::error::ErrorBody;
@@ -14,9 +15,17 @@ use crate::connection::{Connection, Interruption, within};
 use crate::request::escape;
 use crate::{ClientError, Endpoint, Key, Request, Response, Result};
 
-const REPLY_LIMIT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: u64 = 5;
 const MOST_WAITS: u32 = 3;
+
+/// A reply that is still coming.
+pub(crate) struct Opened {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Incoming,
+    /// Keeps it coming.
+    _connection: Connection,
+}
 
 pub struct Client {
     endpoint: Endpoint,
@@ -66,8 +75,16 @@ impl Client {
         }
         let (mut repeated, mut waits) = (false, 0);
         loop {
-            let interruption = match within(REPLY_LIMIT, self.attempt(&request)).await {
-                None => return Err(ClientError::Timeout { address: self.endpoint.to_string(), seconds: REPLY_LIMIT.as_secs() }),
+            let attempt = self.attempt(&request);
+            let outcome = match request.limit {
+                Some(limit) => within(limit, attempt).await,
+                None => Some(attempt.await),
+            };
+            let interruption = match outcome {
+                None => {
+                    let seconds = request.limit.unwrap_or_default().as_secs();
+                    return Err(ClientError::Timeout { address: self.endpoint.to_string(), seconds });
+                }
                 Some(Err(failure)) => return Err(failure),
                 Some(Ok(Ok(response))) => match wait_before_repeating(&response) {
                     Some(wait) if request.patient && waits < MOST_WAITS => {
@@ -96,10 +113,7 @@ impl Client {
         if response.is_success() {
             return Ok(response);
         }
-        match serde_json::from_slice::<ErrorBody>(&response.body) {
-            Ok(body) => Err(ClientError::Reply { status: response.status, body: Box::new(body) }),
-            Err(_) => Err(self.not_json(&response)),
-        }
+        Err(self.refusal(&response))
     }
 
     pub async fn json<T: DeserializeOwned>(&self, request: Request) -> Result<T> {
@@ -132,6 +146,13 @@ impl Client {
         Ok(outcome)
     }
 
+    /// Sends a request over a connection of its own, and gives its reply while that is still coming.
+    pub(crate) async fn open(&self, request: &Request) -> Result<Result<Opened, Interruption>> {
+        let mut connection = Connection::open(&self.endpoint).await?;
+        let reply = connection.open_reply(self.write(request)?).await;
+        Ok(reply.map(|(head, body)| Opened { status: head.status.as_u16(), headers: head.headers, body, _connection: connection }))
+    }
+
     fn write(&self, request: &Request) -> Result<http::Request<Full<Bytes>>> {
         let failed = |cause: String| ClientError::Request { cause };
         let mut message = http::Request::builder()
@@ -152,6 +173,14 @@ impl Client {
             headers.insert("authorization", value);
         }
         Ok(message)
+    }
+
+    /// The error that a reply stands for.
+    pub(crate) fn refusal(&self, response: &Response) -> ClientError {
+        match serde_json::from_slice::<ErrorBody>(&response.body) {
+            Ok(body) => ClientError::Reply { status: response.status, body: Box::new(body) },
+            Err(_) => self.not_json(response),
+        }
     }
 
     fn not_json(&self, response: &Response) -> ClientError {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::response::Parts;
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::rt::{Read, Write};
 use hyper_util::rt::TokioIo;
@@ -75,11 +77,15 @@ impl Connection {
         self.sender.ready().await.is_ok()
     }
 
-    pub(crate) async fn send(&mut self, request: http::Request<Full<Bytes>>) -> Result<Response, Interruption> {
+    pub(crate) async fn open_reply(&mut self, request: http::Request<Full<Bytes>>) -> Result<(Parts, Incoming), Interruption> {
         let reply = self.sender.send_request(request).await.map_err(|error| {
             if error.is_canceled() { Interruption::Unsent(describe(&error)) } else { Interruption::Lost(describe(&error)) }
         })?;
-        let (head, body) = reply.into_parts();
+        Ok(reply.into_parts())
+    }
+
+    pub(crate) async fn send(&mut self, request: http::Request<Full<Bytes>>) -> Result<Response, Interruption> {
+        let (head, body) = self.open_reply(request).await?;
         let body = Limited::new(body, LARGEST_BODY).collect().await.map_err(|error| Interruption::Lost(error.to_string()))?;
         Ok(Response { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes() })
     }

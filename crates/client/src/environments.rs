@@ -5,6 +5,8 @@ use serde_json::Value;
 use stead_domain::environment::{Change, DefinitionVersion, Environment, EnvironmentMode, EnvironmentStatus, Lifetime, Purpose};
 use stead_domain::ids::EnvironmentId;
 use stead_domain::page::Page;
+use stead_domain::posture::EffectiveField;
+use stead_domain::process_request::SleepRequest;
 use stead_domain::provider::ProviderName;
 
 use crate::{Client, ListOptions, Request, Result};
@@ -37,6 +39,16 @@ pub struct VersionDifference {
     pub from: u64,
     pub to: u64,
     pub changes: Vec<Change>,
+}
+
+/// What a definition declares, beside how far the provider enforces it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Posture {
+    pub environment_id: EnvironmentId,
+    pub spec_version: u64,
+    pub provider: ProviderName,
+    pub allow_unenforced: bool,
+    pub fields: Vec<EffectiveField>,
 }
 
 impl Client {
@@ -80,6 +92,25 @@ impl Client {
         self.json(Request::post(self.environment_path(id, "/reconcile"))).await
     }
 
+    /// Makes it ready for a command without one.
+    pub async fn wake_environment(&self, id: EnvironmentId) -> Result<Environment> {
+        self.json(Request::post(self.environment_path(id, "/wake"))).await
+    }
+
+    /// Leaves neither process nor mount of it; what runs inside is ended only with `force`.
+    pub async fn sleep_environment(&self, id: EnvironmentId, force: bool) -> Result<Environment> {
+        self.json(Request::post(self.environment_path(id, "/sleep")).json(&SleepRequest { force })?).await
+    }
+
+    /// Ends everything inside, and then it sleeps.
+    pub async fn stop_environment(&self, id: EnvironmentId) -> Result<Environment> {
+        self.json(Request::post(self.environment_path(id, "/stop"))).await
+    }
+
+    pub async fn get_posture(&self, id: EnvironmentId) -> Result<Posture> {
+        self.json(Request::get(self.environment_path(id, "/posture"))).await
+    }
+
     pub async fn list_versions(&self, id: EnvironmentId, options: &ListOptions) -> Result<Page<DefinitionVersion>> {
         self.json(options.apply(Request::get(self.environment_path(id, "/versions")))).await
     }
@@ -96,7 +127,7 @@ impl Client {
         self.json(Request::post(self.environment_path(id, &format!("/versions/{version}/rollback")))).await
     }
 
-    fn environment_path(&self, id: EnvironmentId, rest: &str) -> String {
+    pub(crate) fn environment_path(&self, id: EnvironmentId, rest: &str) -> String {
         self.project_path(&format!("/environments/{id}{rest}"))
     }
 }

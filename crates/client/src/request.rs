@@ -1,5 +1,7 @@
 //! What is asked, and what came back.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -14,6 +16,8 @@ pub(crate) fn escape(text: &str) -> String {
     utf8_percent_encode(text, ESCAPED).to_string()
 }
 
+const REPLY_LIMIT: Duration = Duration::from_secs(60);
+
 #[derive(Clone, Debug)]
 pub struct Request {
     pub(crate) method: Method,
@@ -22,12 +26,14 @@ pub struct Request {
     pub(crate) body: Option<Bytes>,
     /// Whether a busy server is waited for.
     pub(crate) patient: bool,
+    /// How long the reply may take; for ever when there is none.
+    pub(crate) limit: Option<Duration>,
 }
 
 impl Request {
     /// `path` begins with a slash, is escaped already, and may hold a query.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
-        Self { method, target: path.into(), headers: HeaderMap::new(), body: None, patient: true }
+        Self { method, target: path.into(), headers: HeaderMap::new(), body: None, patient: true, limit: Some(REPLY_LIMIT) }
     }
 
     pub fn get(path: impl Into<String>) -> Self {
@@ -81,6 +87,13 @@ impl Request {
     #[must_use]
     pub fn impatient(mut self) -> Self {
         self.patient = false;
+        self
+    }
+
+    /// How long the reply may take, for what is known to take longer than most; for ever when there is no limit.
+    #[must_use]
+    pub fn within(mut self, limit: Option<Duration>) -> Self {
+        self.limit = limit;
         self
     }
 

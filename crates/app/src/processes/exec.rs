@@ -26,7 +26,10 @@ pub struct Executed {
 impl App {
     /// Starts a command, waits for its end and collects what it printed. A caller that hangs up ends nothing: the process goes on.
     pub async fn execute(&self, entered: &Entered, environment: EnvironmentId, request: ExecRequest) -> Result<Executed> {
-        let (new, stdin) = request.into_process()?;
+        let (new, stdin) = match request.into_process() {
+            Ok(parts) => parts,
+            Err(error) => return Err(self.unless_unknown(entered, environment, error).await),
+        };
         let begun = self.begin_process(entered, environment, new).await?;
         let exit = self.until_exit(&begun, stdin.as_deref().unwrap_or_default()).await?;
         let Begun { process, ground, again } = begun;

@@ -49,9 +49,16 @@ impl App {
 
     /// Starts it, or finds what the first request with the same key started. Runs to its end even when the caller hangs up.
     pub(crate) async fn begin_process(&self, entered: &Entered, environment: EnvironmentId, new: NewProcess) -> Result<Begun> {
-        new.check()?;
+        if let Err(error) = new.check() {
+            return Err(self.unless_unknown(entered, environment, error).await);
+        }
         let (app, entered) = (self.clone(), entered.clone());
         self.detached(async move { app.begin_to_the_end(entered, environment, new).await }).await
+    }
+
+    /// An environment that is not the caller's to see comes before anything that is wrong with a request.
+    pub(crate) async fn unless_unknown(&self, entered: &Entered, environment: EnvironmentId, error: Error) -> Error {
+        self.get_environment(entered, environment).await.err().unwrap_or(error)
     }
 
     async fn begin_to_the_end(&self, entered: Entered, id: EnvironmentId, new: NewProcess) -> Result<Begun> {

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use stead_app::{Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
+use stead_app::{Listed, NewSandbox, Observation, Place, Provider, ProviderError, Resource};
 use stead_domain::ids::{HostId, SandboxId};
 use stead_domain::posture::{Capabilities, Enforcement};
 use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::Sandbox;
 use tokio::sync::Semaphore;
+
+use crate::memory::MemoryPlace;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -46,11 +48,21 @@ pub struct Cloud {
     plan: Mutex<VecDeque<(Step, Fault)>>,
     /// Counts calls that hang.
     hung: Semaphore,
+    /// Where its sandboxes run processes.
+    pub place: Arc<MemoryPlace>,
+    /// At each removal of a sandbox, how often an environment had been put to sleep by then.
+    pub asleep_at_removal: Mutex<Vec<usize>>,
 }
 
 impl Cloud {
     pub fn new() -> Arc<Self> {
-        Arc::new(Self { things: Mutex::default(), plan: Mutex::default(), hung: Semaphore::new(0) })
+        Arc::new(Self {
+            things: Mutex::default(),
+            plan: Mutex::default(),
+            hung: Semaphore::new(0),
+            place: MemoryPlace::new(),
+            asleep_at_removal: Mutex::default(),
+        })
     }
 
     /// The next call of this step goes wrong, after those that were planned before.
@@ -139,6 +151,10 @@ impl Provider for CloudProvider {
         Some(self.host)
     }
 
+    fn place(&self) -> Option<&dyn Place> {
+        Some(&*self.cloud.place)
+    }
+
     async fn create(&self, request: &NewSandbox) -> Result<Resource, ProviderError> {
         let resource = Resource { id: request.id.to_string(), name: request.name.clone() };
         let make = || {
@@ -163,6 +179,7 @@ impl Provider for CloudProvider {
     }
 
     async fn destroy(&self, sandbox: SandboxId, _resource_id: Option<&str>) -> Result<(), ProviderError> {
+        self.cloud.asleep_at_removal.lock().unwrap().push(self.cloud.place.slept().len());
         self.cloud.call(Step::Destroy, || self.cloud.lose(sandbox)).await
     }
 

@@ -4,6 +4,7 @@ pub mod environment;
 pub mod identity;
 pub mod lists;
 pub mod local;
+pub mod process;
 pub mod project;
 #[cfg(test)]
 mod reference;
@@ -22,6 +23,7 @@ use crate::server::ServeOptions;
 const EXAMPLES: &str = "\
 Examples:
   stead init                                  write .stead/environments/local-default.json
+  stead run -- make test                      run a command on this directory, guarded
   stead env create web --repo acme/web        make an environment
   stead env list                              what there is
   stead doctor                                find out what is wrong";
@@ -93,6 +95,12 @@ pub enum Command {
     Login(local::Login),
     /// Forget a profile and its key
     Logout,
+    /// Run a command on this directory, in an environment of its own
+    Run(process::Run),
+    /// Run a command in an environment
+    Exec(process::Exec),
+    /// A terminal in an environment
+    Shell(process::Shell),
     /// Environments: places to work
     #[command(subcommand, visible_alias = "environment")]
     Env(environment::EnvironmentCommand),

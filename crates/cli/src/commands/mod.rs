@@ -14,6 +14,7 @@ mod login;
 mod logout;
 mod members;
 mod paging;
+mod process;
 mod project;
 mod provider;
 mod prune;
@@ -50,6 +51,9 @@ pub async fn run(invocation: &Invocation<'_>, command: Command) -> Result<()> {
         Command::Status => status::run(invocation).await,
         Command::Login(arguments) => login::run(invocation, &arguments).await,
         Command::Logout => logout::run(invocation),
+        Command::Run(arguments) => process::run(invocation, &arguments).await,
+        Command::Exec(arguments) => process::exec(invocation, &arguments).await,
+        Command::Shell(arguments) => process::shell(invocation, &arguments).await,
         Command::Env(command) => environment::run(invocation, command).await,
         Command::Project(command) => project::run(invocation, command).await,
         Command::Key(command) => key::run(invocation, command).await,

@@ -8,7 +8,7 @@ mod history;
 mod list;
 mod reconcile;
 mod rollback;
-mod spec;
+pub mod spec;
 mod update;
 mod view;
 

@@ -35,11 +35,15 @@ mod applying {
         exit code: 0
         --- stdout ---
         created    web  web.json
+        --- stderr ---
+        1 created, 0 updated, 0 unchanged, 0 failed
         ");
         assert_snapshot!(desk.run(&["env", "apply", "-f", "web.json"]), @"
         exit code: 0
         --- stdout ---
         unchanged  web  web.json
+        --- stderr ---
+        0 created, 0 updated, 1 unchanged, 0 failed
         ");
         assert_eq!(desk.json(&["env", "view", "web"])["spec_version"], 1);
         desk.write("web.json", r#"{ "id": "web", "idle_timeout": "2h" }"#);
@@ -47,6 +51,8 @@ mod applying {
         exit code: 0
         --- stdout ---
         updated    web  web.json
+        --- stderr ---
+        0 created, 1 updated, 0 unchanged, 0 failed
         ");
         assert_snapshot!(desk.run(&["env", "history", "web", "--diff", "1", "2"]), @r#"
         exit code: 0
@@ -69,12 +75,16 @@ mod applying {
         --- stdout ---
         created    api  ./.stead/environments/api.json
         created    web  ./.stead/environments/web.json
+        --- stderr ---
+        2 created, 0 updated, 0 unchanged, 0 failed
         ");
         assert_snapshot!(desk.run(&["env", "apply", "-f", ".stead/environments"]), @"
         exit code: 0
         --- stdout ---
         unchanged  api  .stead/environments/api.json
         unchanged  web  .stead/environments/web.json
+        --- stderr ---
+        0 created, 0 updated, 2 unchanged, 0 failed
         ");
         let applied = desk.json(&["env", "apply", "-f", "."]);
         let outcomes: Vec<&Value> = applied["items"].as_array().unwrap().iter().map(|item| &item["outcome"]).collect();
@@ -116,19 +126,54 @@ mod applying {
     }
 
     #[test]
+    fn one_that_fails_keeps_none_of_the_others_back() {
+        let desk = Desk::new();
+        desk.write("set/a.json", r#"{ "id": "a" }"#);
+        desk.write("set/b.json", r#"{ "id": "b", "sandbox": { "network_access": "disabled" } }"#);
+        desk.write("set/c.json", r#"{ "id": "c" }"#);
+        assert_snapshot!(desk.run(&["env", "apply", "-f", "set"]), @"
+        exit code: 3
+        --- stdout ---
+        created    a  set/a.json
+        created    c  set/c.json
+        --- stderr ---
+        failed     b  set/b.json
+        error: `spec.sandbox.network_access`: provider `local` does not enforce `disabled` (posture_not_enforced)
+        hint: choose a value that `stead http GET providers` lists as enforced, another provider, or accept that it is not enforced with `allow_unenforced: true` (`--allow-unenforced`)
+        2 created, 0 updated, 0 unchanged, 1 failed
+        ");
+        let output = desk.output(&["env", "apply", "-f", "set", "--json"]);
+        assert_eq!(output.status.code(), Some(3));
+        assert!(output.stderr.is_empty());
+        let applied: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(applied["summary"], serde_json::json!({ "created": 0, "updated": 0, "unchanged": 2, "failed": 1 }));
+        let failed = &applied["items"][1];
+        assert_eq!((&failed["outcome"], &failed["error"]["code"]), (&"failed".into(), &"posture_not_enforced".into()), "{applied}");
+        // A file that is not valid keeps all of them back.
+        desk.write("set/d.json", "{");
+        desk.write("set/a.json", r#"{ "id": "a", "idle_timeout": "1h" }"#);
+        assert_eq!(desk.error(&["env", "apply", "-f", "set"])["code"], "malformed_definition");
+        assert_eq!(desk.json(&["env", "view", "a"])["spec_version"], 1);
+    }
+
+    #[test]
     fn a_posture_that_is_not_enforced_is_refused_unless_accepted() {
         let desk = Desk::new();
         desk.write("quiet.json", r#"{ "id": "quiet", "sandbox": { "network_access": "disabled" } }"#);
         assert_snapshot!(desk.run(&["env", "apply", "-f", "quiet.json"]), @"
         exit code: 3
         --- stderr ---
+        failed     quiet  quiet.json
         error: `spec.sandbox.network_access`: provider `local` does not enforce `disabled` (posture_not_enforced)
         hint: choose a value that `stead http GET providers` lists as enforced, another provider, or accept that it is not enforced with `allow_unenforced: true` (`--allow-unenforced`)
+        0 created, 0 updated, 0 unchanged, 1 failed
         ");
         assert_snapshot!(desk.run(&["env", "apply", "-f", "quiet.json", "--allow-unenforced"]), @"
         exit code: 0
         --- stdout ---
         created    quiet  quiet.json
+        --- stderr ---
+        1 created, 0 updated, 0 unchanged, 0 failed
         ");
     }
 }
@@ -220,6 +265,21 @@ mod initial {
     }
 
     #[test]
+    fn an_export_makes_no_directories() {
+        let desk = Desk::new();
+        assert_snapshot!(desk.run(&["env", "export", "local-default", "-o", "no/such/file.json"]), @"
+        exit code: 1
+        --- stderr ---
+        error: there is no directory no/such (local_file)
+        hint: make it first: mkdir -p no/such
+        ");
+        assert!(!desk.work().join("no").exists());
+        std::fs::create_dir_all(desk.work().join("no/such")).unwrap();
+        desk.done(&["env", "export", "local-default", "-o", "no/such/file.json"]);
+        desk.done(&["env", "export", "local-default", "-o", "here.json"]);
+    }
+
+    #[test]
     fn what_init_writes_is_what_the_server_seeded() {
         let desk = Desk::new();
         let before = desk.json(&["env", "view", "local-default"]);
@@ -302,6 +362,8 @@ mod exporting {
         exit code: 0
         --- stdout ---
         unchanged  web  web.json
+        --- stderr ---
+        0 created, 0 updated, 1 unchanged, 0 failed
         ");
         let before = desk.json(&["env", "view", "web"]);
         desk.done(&["env", "delete", "web", "--yes"]);
@@ -309,6 +371,8 @@ mod exporting {
         exit code: 0
         --- stdout ---
         created    web  web.json
+        --- stderr ---
+        1 created, 0 updated, 0 unchanged, 0 failed
         ");
         let after = desk.json(&["env", "view", "web"]);
         assert_eq!((&after["spec"], &after["fingerprint"]), (&before["spec"], &before["fingerprint"]));
@@ -331,7 +395,7 @@ mod exporting {
         exit code: 2
         --- stderr ---
         error: `Größe zwei` cannot be the id of a definition: `id`: must be 1 to 63 letters, digits, dots, dashes or underscores, starting with a letter or digit (invalid_definition)
-        hint: give the environment a name of letters, digits, dots, dashes and underscores: stead env update --name
+        hint: give it a name of letters, digits, dots, dashes and underscores: stead env update env_[ID] --name NAME
         ");
     }
 }
@@ -349,6 +413,8 @@ mod openboas_files {
         --- stdout ---
         updated    local-default  ./.openboa/environments/local-default.json
         created    reading  ./.openboa/environments/reading.json
+        --- stderr ---
+        1 created, 1 updated, 0 unchanged, 0 failed
         ");
         let reading = desk.json(&["env", "view", "reading"]);
         assert_eq!(
@@ -368,6 +434,8 @@ mod openboas_files {
         exit code: 0
         --- stdout ---
         created    web  ./.stead/environments/web.json
+        --- stderr ---
+        1 created, 0 updated, 0 unchanged, 0 failed
         ");
         assert_eq!(desk.json(&["env", "view", "web"])["spec"]["idle_timeout"], "1h");
     }

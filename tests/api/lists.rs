@@ -84,16 +84,17 @@ fn every_filter_narrows() {
         std::thread::sleep(Duration::from_millis(5));
         expect(&http.delete(&at(&newer)), 200);
         let me = text(&expect(&http.get("/v1/identity"), 200), "principal_id");
-        let scoped = walk(&http, &format!("{ENVIRONMENTS}?name=scoped"), 10);
+        let scoped = walk(&http, &format!("{ENVIRONMENTS}?name=scoped&scope=any"), 10);
         let prefix = text(&scoped[0], "id")[..34].to_owned();
 
-        let living = ["scoped", "Review", "agents", "leased", "aliased", "local-default"];
+        let everywhere = ["scoped", "Review", "agents", "leased", "aliased", "local-default"];
+        let living = ["Review", "agents", "leased", "aliased", "local-default"];
         let with_newer = [&["newer"], &living[..]].concat();
         let with_all = [&["newer", "older"], &living[..]].concat();
         for (query, expected) in [
             ("".to_owned(), &living[..]),
             ("provider=sprites".to_owned(), &["aliased"]),
-            ("provider=local".to_owned(), &["scoped", "Review", "agents", "leased", "local-default"]),
+            ("provider=local".to_owned(), &["Review", "agents", "leased", "local-default"]),
             ("provider=docker".to_owned(), &[]),
             ("status=ready".to_owned(), &living),
             ("status=failed".to_owned(), &[]),
@@ -106,6 +107,12 @@ fn every_filter_narrows() {
             ("scope=owner".to_owned(), &["scoped"]),
             ("scope=owner&owned_by=agent_1".to_owned(), &["scoped"]),
             ("scope=owner&owned_by=agent_2".to_owned(), &[]),
+            ("scope=any".to_owned(), &everywhere),
+            ("scope=any&owned_by=agent_1".to_owned(), &["scoped"]),
+            // An owner without a scope speaks of the project's own.
+            ("owned_by=agent_1".to_owned(), &[]),
+            ("name=scoped".to_owned(), &[]),
+            ("name=SCOPED&scope=owner".to_owned(), &["scoped"]),
             ("owned_by=team%201".to_owned(), &["Review"]),
             ("owned_by=team+1".to_owned(), &["Review"]),
             (format!("owned_by={me}"), &["agents", "leased", "aliased", "local-default"]),
@@ -114,7 +121,8 @@ fn every_filter_narrows() {
             ("reference=rev".to_owned(), &["Review"]),
             ("reference=%25".to_owned(), &[]),
             ("reference=_".to_owned(), &[]),
-            (format!("reference={prefix}"), &["scoped"]),
+            (format!("reference={prefix}"), &[]),
+            (format!("reference={prefix}&scope=any"), &["scoped"]),
             ("include_destroyed=false".to_owned(), &living),
             ("include_destroyed=true".to_owned(), &with_all),
             ("status=destroyed".to_owned(), &["newer", "older"]),

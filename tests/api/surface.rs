@@ -87,7 +87,7 @@ fn health_readiness_and_metrics_are_there_without_a_key() {
     let server = Server::start();
     let nobody = server.http_as(None);
     assert_eq!(nobody.get("/healthz").body, b"ok");
-    assert_eq!(expect(&nobody.get("/readyz"), 200), json!({ "status": "ready" }));
+    assert_eq!(expect(&nobody.get("/readyz"), 200), json!({ "status": "ready", "version": env!("CARGO_PKG_VERSION") }));
     create(&server.http(), json!({}));
     let metrics = nobody.get("/metrics");
     assert_eq!(metrics.status, 200);

@@ -132,8 +132,16 @@ fn a_workspace_that_a_restore_left_stays_until_it_is_pruned() {
     workspaces that a restore left without a record  1
     ");
     assert_eq!(std::fs::read_to_string(workspace.join("work")).unwrap(), "of hours");
-    desk.done(&["prune"]);
+    assert_snapshot!(desk.run(&["prune"]), @"
+    exit code: 2
+    --- stderr ---
+    error: this needs a yes, and there is no terminal to ask on: Remove workspaces that a restore left without a record (1), with all files in them? (usage)
+    hint: say --yes to go ahead
+    ");
+    assert_eq!(std::fs::read_to_string(workspace.join("work")).unwrap(), "of hours");
+    desk.done(&["prune", "--yes"]);
     assert!(!workspace.exists());
+    desk.done(&["prune"]);
     desk.done(&["down"]);
 }
 

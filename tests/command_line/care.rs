@@ -68,7 +68,7 @@ fn the_doctor_finds_and_mends_and_asks_first() {
     SD08  fail  owner key         [DATA]/owner.key has mode 0644: others can use it
                 next: chmod 0600 [DATA]/owner.key
     ");
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), "hint: stead doctor --fix mends what can be mended\n");
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "hint: `stead doctor --fix` mends what can be mended\n");
     assert_snapshot!(desk.run(&["doctor", "--fix"]), @"
     exit code: 2
     --- stderr ---
@@ -97,6 +97,40 @@ fn the_doctor_works_without_a_server_and_starts_none() {
                 next: stead up
     ");
     assert!(!desk.data().exists());
+}
+
+#[test]
+fn the_doctor_tells_of_files_that_cannot_be_read_and_goes_on() {
+    let desk = Desk::new();
+    std::fs::set_permissions(desk.data(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let directory = desk.home().join(".config/stead");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("config.toml"), "profile = 'work'\n[profiles.work]\nurl = = 'x'\n").unwrap();
+    std::fs::write(directory.join("credentials.toml"), "[keys]\nwork = stk_secret\n").unwrap();
+    std::fs::set_permissions(directory.join("credentials.toml"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    desk.write(".stead/config.toml", "project");
+    let output = desk.output(&["doctor"]);
+    assert_eq!(output.status.code(), Some(1));
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(!shown.contains("stk_secret"), "{shown}");
+    let failed: Vec<&str> = shown.lines().filter(|line| line.contains(" fail ") || line.contains("next:")).collect();
+    assert_snapshot!(failed.join("\n"), @"
+    SD13  fail  configuration     [HOME]/.config/stead/config.toml at line 3, column 7: extra `=`, expected nothing
+                next: mend the file, or move it away
+    SD13  fail  configuration     [HOME]/.config/stead/credentials.toml at line 2, column 8: string values must be quoted, expected literal string
+                next: mend the file, or move it away
+    SD13  fail  configuration     [WORK]/.stead/config.toml at line 1, column 8: key with no value, expected `=`
+                next: mend the file, or move it away
+    ");
+    // The rest is looked at all the same.
+    for code in ["SD01", "SD02", "SD05", "SD06", "SD07", "SD11"] {
+        assert!(shown.lines().any(|line| line.starts_with(&format!("{code}  ok "))), "{code}: {shown}");
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
+    std::fs::remove_dir_all(desk.work().join(".stead")).unwrap();
+    // A profile that is not there is told in the same way.
+    let shown = told(&desk.output(&["doctor", "--profile", "nope"]));
+    assert!(shown.contains("SD13  fail") && shown.contains("there is no profile `nope`"), "{shown}");
 }
 
 #[test]
@@ -158,16 +192,13 @@ fn prune_says_what_would_go_before_it_goes() {
     workspaces that a restore left without a record  0
     ");
     assert_eq!(desk.json(&["env", "list", "--include-destroyed"])["items"].as_array().unwrap().len(), 1);
-    assert_snapshot!(desk.run(&["prune", "--dry-run"]), @"
-    exit code: 0
-    --- stdout ---
-    WHAT                                             WOULD GO
-    audit records                                    0
-    tombstones                                       0
-    idempotency records                              0
-    processes                                        0
-    workspaces that a restore left without a record  0
-    ");
+    // What is left of it is the record of it.
+    let audit = desk.json(&["audit"]);
+    assert_eq!(audit["items"].as_array().unwrap().len(), 1, "{audit}");
+    let record = &audit["items"][0];
+    assert_eq!((&record["action"], &record["target_type"]), (&"system.prune".into(), &"project".into()));
+    assert_eq!(record["details"], serde_json::json!({ "audit_records": 3, "tombstones": 1 }));
+    assert_eq!(record["target_id"], record["project_id"]);
 }
 
 #[test]
@@ -217,7 +248,7 @@ fn a_configuration_that_cannot_be_read_is_placed_and_holds_no_key_in_its_error()
     assert_snapshot!(shown, @"
     exit code: 1
     --- stderr ---
-    error: [HOME]/.config/stead/credentials.toml: string values must be quoted, expected literal string (local_file)
+    error: [HOME]/.config/stead/credentials.toml at line 2, column 8: string values must be quoted, expected literal string (local_file)
     hint: mend the file, or move it away
     ");
 }

@@ -14,6 +14,7 @@ use crate::support::{Server, ServerBuilder, stead};
 const FILTERS: &[(&str, &str)] = &[
     (r"\b(env|sbx|prj|prn|key|hst|aud|req)_[0-9a-f]{32}\b", "${1}_[ID]"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", "[TIME]"),
+    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "[SECOND]"),
     (r"\bstk_[a-z2-7]{52}\b", "stk_[KEY]"),
     (r"\bstk_[a-z2-7]{6}…", "stk_[KEY]…"),
     (r"127\.0\.0\.1:\d{4,5}\b", "127.0.0.1:[PORT]"),

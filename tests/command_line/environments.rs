@@ -152,13 +152,14 @@ fn every_edit_is_a_version_that_can_be_compared_and_brought_back() {
     updated environment web: definition version 1 is now 2
     ");
     desk.done(&["env", "update", "web", "--set", "setup.script=make deps", "--set", "idle_timeout=null"]);
+    assert!(desk.done(&["env", "history", "web"]).lines().all(|line| line.chars().count() <= 80));
     assert_snapshot!(desk.run(&["env", "history", "web"]), @"
     exit code: 0
     --- stdout ---
-    VERSION  CREATED                      BY                                    FINGERPRINT   NOTE
-    3        [TIME]  prn_[ID]  5062ff65e271
-    2        [TIME]  prn_[ID]  ddbbec5f0d74
-    1        [TIME]  prn_[ID]  3dc9d3d6fd79
+    VERSION  CREATED               BY      FINGERPRINT   NOTE
+    3        [SECOND]  olivia  5062ff65e271
+    2        [SECOND]  olivia  ddbbec5f0d74
+    1        [SECOND]  olivia  3dc9d3d6fd79
     ");
     assert_snapshot!(desk.run(&["env", "history", "web", "--diff", "1", "3"]), @r#"
     exit code: 0
@@ -188,8 +189,8 @@ fn every_edit_is_a_version_that_can_be_compared_and_brought_back() {
     assert_snapshot!(desk.run(&["env", "history", "web", "--limit", "1"]), @"
     exit code: 0
     --- stdout ---
-    VERSION  CREATED                      BY                                    FINGERPRINT   NOTE
-    4        [TIME]  prn_[ID]  3dc9d3d6fd79  back to 1
+    VERSION  CREATED               BY      FINGERPRINT   NOTE
+    4        [SECOND]  olivia  3dc9d3d6fd79  back to 1
     --- stderr ---
     hint: there is more: --cursor 0134, or --all
     ");

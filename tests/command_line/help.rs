@@ -22,7 +22,7 @@ fn help_goes_to_stdout_and_names_every_command() {
       status      Say whether the server runs, and where
       login       Remember a server and a key for it
       logout      Forget a profile and its key
-      env         Environments: places to work [alias: environment]
+      env         Environments: places to work [aliases: environment, environments]
       project     Projects and who belongs to them [alias: house]
       key         API keys
       sandbox     Sandboxes: what stands behind environments
@@ -30,7 +30,7 @@ fn help_goes_to_stdout_and_names_every_command() {
       audit       Who changed what
       doctor      Look for what is wrong here, and mend what can be mended
       system      The server's own affairs
-      prune       Remove records that the server has kept for long enough
+      prune       Remove what the server has kept for long enough
       config      The settings that commands use
       completion  Print the completion script of a shell
       http        Send a request to the API as it is
@@ -47,6 +47,8 @@ fn help_goes_to_stdout_and_names_every_command() {
                               without one, the local server
           --key-file <FILE>   A file that holds the API key, `-` for stdin (the key itself in
                               STEAD_API_KEY)
+          --ca-file <FILE>    A file of certificates, in PEM, to trust instead of the machine's
+                              (STEAD_CA_FILE)
       -p, --project <HANDLE>  The project's handle (STEAD_PROJECT)
           --profile <NAME>    A profile that `stead login` wrote; `local` is the local server
           --data-dir <DIR>    Where the local server keeps everything (STEAD_DATA_DIR)
@@ -90,6 +92,8 @@ fn a_command_has_help_with_examples() {
                               without one, the local server
           --key-file <FILE>   A file that holds the API key, `-` for stdin (the key itself in
                               STEAD_API_KEY)
+          --ca-file <FILE>    A file of certificates, in PEM, to trust instead of the machine's
+                              (STEAD_CA_FILE)
       -p, --project <HANDLE>  The project's handle (STEAD_PROJECT)
           --profile <NAME>    A profile that `stead login` wrote; `local` is the local server
           --data-dir <DIR>    Where the local server keeps everything (STEAD_DATA_DIR)
@@ -105,8 +109,24 @@ fn a_command_has_help_with_examples() {
       stead env apply -f .stead/environments
       stead env apply -f .
 
-    Every file is read and checked before the first is applied.
+    Every file is read and checked before the first is applied. One that then fails keeps none of the
+    others from being applied.
     ");
+}
+
+#[test]
+fn nouns_are_taken_as_people_say_them() {
+    let desk = Desk::new();
+    for words in [
+        &["environments", "ls"][..],
+        &["environment", "list"],
+        &["projects", "ls"],
+        &["keys", "ls"],
+        &["sandboxes", "ls"],
+        &["providers", "ls"],
+    ] {
+        assert_eq!(desk.code(words), 0, "{words:?}");
+    }
 }
 
 #[test]
@@ -128,6 +148,28 @@ fn what_is_not_understood_is_named() {
       tip: a similar subcommand exists: 'create'
 
     Usage: stead env [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(desk.run(&["enviroments", "list"]), @"
+    exit code: 2
+    --- stderr ---
+    error: unrecognized subcommand 'enviroments'
+
+      tip: some similar subcommands exist: 'env', 'environment', 'environments'
+
+    Usage: stead [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(desk.run(&["env", "list", "--statu", "ready"]), @"
+    exit code: 2
+    --- stderr ---
+    error: unexpected argument '--statu' found
+
+      tip: a similar argument exists: '--status'
+
+    Usage: stead env list --status <STATUS>
 
     For more information, try '--help'.
     ");

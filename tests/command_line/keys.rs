@@ -82,10 +82,14 @@ fn a_key_of_somebody_else_ends_by_its_time_or_by_revocation() {
     error: the API key was revoked (unauthorized)
     hint: send `Authorization: Bearer stk_…`; `stead login URL --key-file FILE` keeps a key, `stead key create` makes one
     ");
+    let long = desk.json(&["key", "create", "long", "--expires", "90d"]);
+    let time = |field: &str| long[field].as_str().unwrap_or_else(|| panic!("{long}")).parse::<stead_domain::Timestamp>().unwrap();
+    let days = time("expires_at").since(time("created_at")).as_secs_f64() / 86_400.0;
+    assert!((89.9..90.1).contains(&days), "{long}");
     assert_snapshot!(desk.run(&["key", "create", "brief", "--expires", "soon"]), @"
     exit code: 2
     --- stderr ---
-    error: invalid value 'soon' for '--expires <DURATION>': `soon` is not a duration such as 90s, 30m or 1h30m
+    error: invalid value 'soon' for '--expires <DURATION>': `soon` is not a duration such as 90d, 12h or 1h30m
 
     For more information, try '--help'.
     ");

@@ -22,6 +22,7 @@ fn up_starts_one_server_and_down_ends_it() {
     --- stderr ---
     starting the local server
     started: stead [VERSION] with sqlite in [HOME]/data
+    hint: the API's reference is at http://127.0.0.1:[PORT]/docs/
     hint: stead env list
     ");
     assert_snapshot!(desk.run(&["up"]), @"
@@ -30,6 +31,7 @@ fn up_starts_one_server_and_down_ends_it() {
     http://127.0.0.1:[PORT]
     --- stderr ---
     already running: stead [VERSION] with sqlite in [HOME]/data
+    hint: the API's reference is at http://127.0.0.1:[PORT]/docs/
     hint: stead env list
     ");
     assert_snapshot!(desk.run(&["status"]), @"
@@ -164,7 +166,7 @@ fn a_second_server_on_one_data_directory_is_refused() {
     exit code: 3
     --- stderr ---
     error: another server uses [DATA] (process [PID]) (store_in_use)
-    hint: use that one (`stead status`), end it with `stead down`, or choose another --data-dir
+    hint: use that one (`stead status --data-dir [DATA]`), end it with `stead down --data-dir [DATA]`, or choose another --data-dir
     ");
 }
 
@@ -233,7 +235,7 @@ fn settings_that_the_server_cannot_use_are_named() {
     assert_snapshot!(desk.run(&["serve", "--keep-audit", "long"]), @"
     exit code: 2
     --- stderr ---
-    error: keep_audit: `long` is not a duration such as 90s, 30m or 1h30m (usage)
+    error: keep_audit: `long` is not a duration such as 90d, 12h or 1h30m (usage)
     ");
     desk.write("stead.toml", "listen = '127.0.0.1:0'\ncolour = 'green'\n");
     assert_snapshot!(desk.run(&["serve", "--config", "stead.toml"]), @"
@@ -276,4 +278,34 @@ fn what_the_server_keeps_is_its_owners_alone() {
         found += 1;
     }
     assert!(found > 6, "the store, the keys, the socket and the rest");
+}
+
+#[test]
+fn a_socket_of_another_user_is_not_taken_for_a_server_that_is_not_there() {
+    // Only root can become somebody else, and for root every socket is open.
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let desk = Desk::new();
+    let socket = desk.data().join("stead.sock");
+    std::fs::set_permissions(desk.data(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = env!("CARGO_BIN_EXE_stead");
+    let copy = tempfile::Builder::new().prefix("stead-bin-").tempdir().unwrap();
+    std::fs::set_permissions(copy.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::copy(program, copy.path().join("stead")).unwrap();
+    let as_nobody = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy.path().join("stead")).args(arguments);
+        command.env_clear().env("HOME", "/nonexistent").env("STEAD_DATA_DIR", desk.data()).env("STEAD_NO_START", "1").current_dir("/");
+        super::desk::told(&command.output().unwrap())
+    };
+    assert_snapshot!(as_nobody(&["env", "list"]), @"
+    exit code: 5
+    --- stderr ---
+    error: unix:[DATA]/stead.sock may not be used by this user (forbidden)
+    hint: run as the user who runs the server, or give its address and a key: --url URL --key-file FILE
+    ");
+    let checks = as_nobody(&["doctor"]);
+    assert!(checks.contains("SD05  fail  socket") && checks.contains("run as the user"), "{checks}");
+    assert!(socket.exists());
 }

@@ -92,10 +92,13 @@ fn each_exit_code_has_its_meaning() {
     hint: ask an owner of `default` for it (`stead project members role`)
     ");
     assert_snapshot!(desk.run(&["status", "--url", &address, "--key-file", "ada.key"]), @"
-    exit code: 5
-    --- stderr ---
-    error: only the operator of this server may do this (forbidden)
-    hint: use the unix socket as the user who runs the server, or the key in owner.key of its data directory
+    exit code: 0
+    --- stdout ---
+    reached at  http://127.0.0.1:[PORT]
+    status      ready
+    version     [VERSION]
+    you are     ada (prn_[ID])
+    project     default
     ");
 }
 

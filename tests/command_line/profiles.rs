@@ -1,6 +1,7 @@
 //! `login`, `logout` and the servers that profiles name.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 use insta::assert_snapshot;
@@ -29,7 +30,7 @@ fn a_login_is_remembered_until_the_logout() {
     --- stderr ---
     logged in to http://127.0.0.1:[PORT] as olivia (prn_[ID])
     profile default is used from now on, project default
-    hint: back to the local server: stead --profile local …, or `stead logout`
+    hint: back to the local server: `stead --profile local …`, or `stead logout`
     ");
     assert_snapshot!(squeezed(&run(&desk, &["config", "show"])), @"
     exit code: 0
@@ -80,7 +81,7 @@ fn profiles_stand_beside_each_other_and_a_flag_chooses() {
     --- stderr ---
     logged in to http://127.0.0.1:[PORT] as olivia (prn_[ID])
     profile work is used from now on, project acme
-    hint: back to the local server: stead --profile local …, or `stead logout`
+    hint: back to the local server: `stead --profile local …`, or `stead logout --profile work`
     ");
     assert_snapshot!(run(&desk, &["env", "list"]), @"
     exit code: 0
@@ -91,7 +92,7 @@ fn profiles_stand_beside_each_other_and_a_flag_chooses() {
     exit code: 1
     --- stderr ---
     error: no server answers at [HOME]/.local/share/stead/stead.sock (unreachable)
-    hint: stead up
+    hint: stead up --profile local
     ");
     // The key says which project it is for, and is good for no other.
     assert_snapshot!(run(&desk, &["env", "list", "-p", "default"]), @"
@@ -150,11 +151,13 @@ fn a_login_that_does_not_work_is_not_remembered() {
     assert!(!desk.home().join(".config/stead").exists());
 }
 
-#[test]
-fn a_login_over_tls_needs_a_certificate_that_is_trusted() {
-    let directory = tempfile::tempdir().unwrap();
-    let at = |name: &str| directory.path().join(name).display().to_string();
-    let request = "[req]\nprompt=no\ndistinguished_name=name\nx509_extensions=extensions\n[name]\nCN=stead-test\n[extensions]\nsubjectAltName=IP:127.0.0.1\nbasicConstraints=critical,CA:FALSE\n";
+/// Makes `certificate.pem` and `key.pem` in a directory: a certificate that signs itself, and may sign others or not.
+fn certificate(directory: &Path, authority: bool) {
+    let at = |name: &str| directory.join(name).display().to_string();
+    let authority = if authority { "TRUE" } else { "FALSE" };
+    let request = format!(
+        "[req]\nprompt=no\ndistinguished_name=name\nx509_extensions=extensions\n[name]\nCN=stead-test\n[extensions]\nsubjectAltName=IP:127.0.0.1\nbasicConstraints=critical,CA:{authority}\n"
+    );
     std::fs::write(at("request"), request).unwrap();
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
@@ -162,7 +165,13 @@ fn a_login_over_tls_needs_a_certificate_that_is_trusted() {
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
 
+#[test]
+fn a_login_over_tls_needs_a_certificate_that_is_trusted() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    certificate(directory.path(), false);
     let desk = Desk::beside(Server::builder().with(&["--tls-cert", &at("certificate.pem"), "--tls-key", &at("key.pem")]));
     let address = desk.server().address.clone();
     assert!(address.starts_with("https://127.0.0.1:"), "{address}");
@@ -170,8 +179,8 @@ fn a_login_over_tls_needs_a_certificate_that_is_trusted() {
     assert_snapshot!(run(&desk, &["login", &address, "--key-file", "laptop.key"]), @"
     exit code: 1
     --- stderr ---
-    error: the certificate of https://127.0.0.1:[PORT] is not trusted: UnknownIssuer (unreachable)
-    hint: if it is the right server, name the file of its certificate in SSL_CERT_FILE, or install it on this machine
+    error: the certificate of https://127.0.0.1:[PORT] is not trusted: it is signed by nobody that is trusted here (unreachable)
+    hint: if it is the right server, say --ca-file FILE with its certificate or that of its authority; `stead login` keeps it in the profile
     ");
     let trusting = |arguments: &[&str]| {
         let mut command = anywhere(&desk, arguments);
@@ -183,11 +192,95 @@ fn a_login_over_tls_needs_a_certificate_that_is_trusted() {
     --- stderr ---
     logged in to https://127.0.0.1:[PORT] as olivia (prn_[ID])
     profile default is used from now on, project default
-    hint: back to the local server: stead --profile local …, or `stead logout`
+    hint: back to the local server: `stead --profile local …`, or `stead logout`
     ");
     assert_snapshot!(trusting(&["env", "list", "--quiet"]), @"
     exit code: 0
     --- stdout ---
     env_[ID]
+    ");
+}
+
+#[test]
+fn a_file_of_certificates_is_remembered_with_the_login() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    certificate(directory.path(), false);
+    let desk = Desk::beside(Server::builder().with(&["--tls-cert", &at("certificate.pem"), "--tls-key", &at("key.pem")]));
+    let address = desk.server().address.clone();
+    desk.done(&["key", "create", "laptop", "-o", "laptop.key"]);
+    std::fs::copy(at("certificate.pem"), desk.work().join("ca.pem")).unwrap();
+    // As a flag, as a variable, and from then on from the profile, wherever the user stands.
+    let login = ["login", &address, "--key-file", "laptop.key"];
+    assert!(anywhere(&desk, &login).env("STEAD_CA_FILE", "ca.pem").output().unwrap().status.success());
+    assert_eq!(anywhere(&desk, &["logout"]).output().unwrap().status.code(), Some(0));
+    assert!(anywhere(&desk, &[&login[..], &["--ca-file", "ca.pem"]].concat()).output().unwrap().status.success());
+    assert!(anywhere(&desk, &["env", "list"]).current_dir(desk.home()).output().unwrap().status.success());
+    let shown = squeezed(&run(&desk, &["config", "show"]));
+    assert!(shown.contains(&format!("ca-file  {}  profile default", desk.work().join("ca.pem").display())), "{shown}");
+    // What is named is trusted and nothing else, also where nothing is in it.
+    desk.write("none.pem", "no certificate\n");
+    assert_snapshot!(run(&desk, &["env", "list", "--ca-file", "none.pem"]), @"
+    exit code: 1
+    --- stderr ---
+    error: the certificates in [WORK]/none.pem cannot be used: it holds no certificate in PEM (local_file)
+    hint: name a file of certificates in PEM with --ca-file
+    ");
+    assert_snapshot!(run(&desk, &["env", "list", "--ca-file", "absent.pem"]), @"
+    exit code: 1
+    --- stderr ---
+    error: the certificates in [WORK]/absent.pem cannot be used: No such file or directory (os error 2) (local_file)
+    hint: name a file of certificates in PEM with --ca-file
+    ");
+}
+
+#[test]
+fn an_address_of_the_wrong_kind_and_a_certificate_of_the_wrong_kind_are_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    certificate(directory.path(), true);
+    let desk = Desk::beside(Server::builder().with(&["--tls-cert", &at("certificate.pem"), "--tls-key", &at("key.pem")]));
+    let secure = desk.server().address.clone();
+    desk.done(&["key", "create", "laptop", "-o", "laptop.key"]);
+    let login = |address: &str| run(&desk, &["login", address, "--key-file", "laptop.key", "--ca-file", &at("certificate.pem")]);
+    assert_snapshot!(login(&secure), @"
+    exit code: 1
+    --- stderr ---
+    error: the certificate of https://127.0.0.1:[PORT] is not trusted: it is the certificate of an authority (CA:TRUE), which signs others and cannot be a server's own (unreachable)
+    hint: give the server a certificate of its own: signed by that authority, or self-signed with -addext basicConstraints=critical,CA:FALSE
+    ");
+    assert_snapshot!(login(&secure.replace("https:", "http:")), @"
+    exit code: 1
+    --- stderr ---
+    error: http://127.0.0.1:[PORT] is the wrong kind of address: https is spoken there (unreachable)
+    hint: use https://127.0.0.1:[PORT]
+    ");
+    let plain = Server::start();
+    assert_snapshot!(login(&plain.address.replace("http:", "https:")), @"
+    exit code: 1
+    --- stderr ---
+    error: https://127.0.0.1:[PORT] is the wrong kind of address: plain http is spoken there (unreachable)
+    hint: use http://127.0.0.1:[PORT]; a key then travels unencrypted
+    ");
+    assert!(!desk.home().join(".config/stead").exists());
+}
+
+#[test]
+fn up_says_that_a_profile_points_elsewhere() {
+    let desk = Desk::new();
+    desk.done(&["key", "create", "laptop", "-o", "laptop.key"]);
+    let address = desk.server().address.clone();
+    assert!(anywhere(&desk, &["login", &address, "--key-file", "laptop.key"]).output().unwrap().status.success());
+    assert_snapshot!(run(&desk, &["up"]), @"
+    exit code: 0
+    --- stdout ---
+    reached at  http://127.0.0.1:[PORT]
+    status      ready
+    version     [VERSION]
+    you are     olivia (prn_[ID])
+    project     default
+    --- stderr ---
+    profile default points at http://127.0.0.1:[PORT], which this command does not start; this is how it is
+    hint: the local server: stead up --profile local
     ");
 }

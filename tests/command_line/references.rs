@@ -46,6 +46,20 @@ fn more_than_one_is_an_error_with_the_candidates() {
 }
 
 #[test]
+fn those_of_owners_are_shown_and_found_too() {
+    let desk = Desk::new();
+    let body = r#"{"name":"mine","scope":"owner"}"#;
+    desk.done(&["http", "POST", "environments", "-d", body]);
+    assert_eq!(desk.json(&["env", "list"])["items"][0]["name"], "mine");
+    for reference in ["mine", "mi"] {
+        assert_eq!(desk.json(&["env", "view", reference])["scope"], "owner", "{reference}");
+    }
+    // The same name in the project itself makes it two.
+    desk.done(&["env", "create", "mine"]);
+    assert_eq!(desk.error(&["env", "view", "mine"])["code"], "ambiguous");
+}
+
+#[test]
 fn what_is_not_there_is_said_with_where_to_look() {
     let desk = Desk::new();
     assert_snapshot!(desk.run(&["env", "view", "nope"]), @"

@@ -79,11 +79,29 @@ fn a_database_that_goes_away_is_said_and_comes_back() {
 #[test]
 fn a_database_that_is_not_there_at_the_start_is_said() {
     let directory = tempfile::TempDir::new().unwrap();
-    let url = format!("postgres://stead@localhost/stead?host={}", directory.path().display());
-    let Err((status, stderr)) = Server::builder().with(&["--database", &url]).try_start() else { panic!("it started") };
-    assert_eq!(status, 1, "{stderr}");
-    assert!(stderr.contains("database") && stderr.contains("hint:"), "{stderr}");
-    let Err((status, stderr)) = Server::builder().with(&["--database", "nonsense"]).try_start() else { panic!("it started") };
-    assert_ne!(status, 0);
-    assert!(stderr.contains("hint:"), "{stderr}");
+    let elsewhere = directory.path().display();
+    // Nobody listens on the port of a listener that has gone.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut postgres = PrivatePostgres::start();
+    let socket = postgres.url().split_once("host=").unwrap().1.to_owned();
+    postgres.sql("CREATE USER guarded PASSWORD 'another'");
+    std::fs::write(format!("{socket}/data/pg_hba.conf"), "local all guarded scram-sha-256\nlocal all all trust\n").unwrap();
+    postgres.stop();
+    postgres.resume();
+    for (url, expected) in [
+        (format!("postgres://stead:s3cret@127.0.0.1:{port}/stead"), vec!["127.0.0.1".to_owned(), port.to_string(), "refused".to_owned()]),
+        ("postgres://stead:s3cret@nowhere.invalid:7/stead".to_owned(), vec!["nowhere.invalid, port 7".into(), "host is unknown".into()]),
+        (format!("postgres://stead:s3cret@localhost/stead?host={elsewhere}"), vec![elsewhere.to_string(), "no such socket".into()]),
+        (format!("postgres://stead:s3cret@localhost/absent?host={socket}"), vec![socket.clone(), "no database absent".into()]),
+        (format!("postgres://nobody:s3cret@localhost/postgres?host={socket}"), vec![socket.clone(), "user nobody".into()]),
+        (format!("postgres://guarded:s3cret@localhost/postgres?host={socket}"), vec![socket, "password of user guarded".into()]),
+        ("nonsense".to_owned(), vec!["database".into()]),
+    ] {
+        let Err((status, stderr)) = Server::builder().with(&["--database", &url]).try_start() else { panic!("it started on {url}") };
+        assert_eq!(status, 1, "{url}: {stderr}");
+        assert!(stderr.contains("hint:") && !stderr.contains("s3cret") && !stderr.contains("pool"), "{url}: {stderr}");
+        for part in expected {
+            assert!(stderr.contains(&part), "{part} for {url}: {stderr}");
+        }
+    }
 }

@@ -13,6 +13,8 @@ use crate::reply::{Result, json};
 pub struct Readiness {
     /// `ready` or `unavailable`.
     status: &'static str,
+    /// The server's.
+    version: &'static str,
 }
 
 /// The process is there.
@@ -24,9 +26,10 @@ pub async fn healthz() -> &'static str {
 /// The store answers.
 #[utoipa::path(get, path = "/readyz", tag = "system", security(()), responses((status = 200, body = Readiness, description = "It does"), (status = 503, body = Readiness, description = "It does not")))]
 pub async fn readyz(Shared(state): Shared<State>) -> Result<Response> {
+    let version = state.app.settings().version;
     match state.app.is_ready().await {
-        Ok(()) => json(StatusCode::OK, &Readiness { status: "ready" }),
-        Err(_) => json(StatusCode::SERVICE_UNAVAILABLE, &Readiness { status: "unavailable" }),
+        Ok(()) => json(StatusCode::OK, &Readiness { status: "ready", version }),
+        Err(_) => json(StatusCode::SERVICE_UNAVAILABLE, &Readiness { status: "unavailable", version }),
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use stead_domain::environment::ScopeFilter;
 use stead_domain::error::ErrorBody;
+use stead_domain::process::OutputStream;
+use stead_domain::process_request::{InputEvent, OutputFrame};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, Modify, OpenApi as _};
@@ -29,7 +32,7 @@ use utoipa::{IntoResponses, Modify, OpenApi as _};
         (name = "audit", description = "Who changed what, when, from where"),
         (name = "system", description = "The server itself"),
     ),
-    components(schemas(ErrorBody)),
+    components(schemas(ErrorBody, ScopeFilter, OutputStream, OutputFrame, InputEvent)),
     modifiers(&Security),
     security(("bearer" = [])),
 )]

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use stead_domain::host::Host;
-use stead_domain::ids::SandboxId;
+use stead_domain::ids::{ProcessId, SandboxId};
 use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::SandboxStatus;
 use stead_domain::{Error, Result, Timestamp};
@@ -24,6 +24,8 @@ pub struct Sightings {
     strangers: HashSet<SandboxId>,
     /// A live row, but not at the provider.
     missing: HashSet<SandboxId>,
+    /// Runs, but has no row.
+    processes: HashSet<ProcessId>,
 }
 
 impl App {
@@ -117,7 +119,8 @@ impl App {
                 missing.insert(id);
             }
         }
-        *sightings = Sightings { strangers, missing };
+        let processes = self.sweep_processes(provider, &sightings.processes, restored_at).await?;
+        *sightings = Sightings { strangers, missing, processes };
         Ok(())
     }
 

@@ -53,6 +53,11 @@ pub trait Place: Send + Sync {
     /// What an environment is doing now; none when it is asleep.
     async fn activity(&self, environment: EnvironmentId) -> Result<Option<Activity>, PlaceError>;
 
+    /// Every process that runs now, in whatever environment, so that those without a record are found; none when the place cannot tell.
+    async fn running(&self) -> Result<Vec<(EnvironmentId, ProcessId)>, PlaceError> {
+        Ok(Vec::new())
+    }
+
     /// Removes the output of a process that is over, or of all processes of an environment that is gone.
     async fn forget(&self, environment: EnvironmentId, process: Option<ProcessId>) -> Result<(), PlaceError>;
 }
@@ -139,6 +144,9 @@ pub enum PlaceError {
     /// The fence is older than one that this place has seen.
     #[error("the environment has been taken over")]
     Fenced,
+    /// The definition says something else than what is awake, and what runs in it is not ended without being asked.
+    #[error("the definition was changed, and processes of the version before still run")]
+    Outdated,
     /// This host cannot make the place as its definition asks.
     #[error("{message}")]
     CannotBeMade { message: String, suggestion: String },
@@ -166,6 +174,8 @@ impl From<PlaceError> for Error {
             PlaceError::StdinOffset(offset) => {
                 Self::new(Code::Conflict, message).detail("offset", offset).suggestion("send the bytes that lie at that offset")
             }
+            PlaceError::Outdated => Self::new(Code::Conflict, message)
+                .suggestion("wait for them, or end them with `stead env stop ENVIRONMENT`; then try again"),
             PlaceError::Fenced => Self::new(Code::Conflict, message).suggestion("acquire the environment anew"),
             PlaceError::CannotBeMade { suggestion, .. } => Self::new(Code::PostureNotEnforced, message).suggestion(suggestion),
             PlaceError::StorageFull(_) => Self::new(Code::StorageFull, message)

@@ -1,7 +1,10 @@
 //! What an operator asks of the server itself: who it is, what it holds, what may go.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
-use stead_domain::ids::{HostId, PrincipalId};
+use serde_json::Value;
+use stead_domain::ids::{HostId, PrincipalId, ProjectId};
 use stead_domain::principal::{Caller, Credential, PrincipalKind};
 use stead_domain::{Error, Result};
 use stead_store::maintenance::{self, Horizon};
@@ -9,6 +12,7 @@ use stead_store::{principals, projects};
 use utoipa::ToSchema;
 
 use crate::App;
+use crate::audit::{self, Act};
 
 /// Who the caller is.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -37,6 +41,8 @@ pub struct UsageItem {
 pub struct PrunedItem {
     pub what: String,
     pub count: u64,
+    /// Whether it may hold somebody's work that is nowhere else; `stead prune` asks before that goes.
+    pub irreplaceable: bool,
 }
 
 impl App {
@@ -88,25 +94,40 @@ impl App {
         Ok(items)
     }
 
-    /// Removes what is older than it has to be kept, or only says what that would be.
-    pub async fn prune(&self, dry_run: bool) -> Result<Vec<PrunedItem>> {
+    /// Removes what is older than it has to be kept, or only says what that would be. Each project keeps a record of what went from it.
+    pub async fn prune(&self, caller: &Caller, dry_run: bool) -> Result<Vec<PrunedItem>> {
         let processes = if dry_run { self.count_old_processes().await? } else { self.forget_old_processes().await? };
         let now = self.context.now();
         let retention = self.settings.retention;
         let horizon = Horizon { audit: now.minus(retention.audit), tombstones: now.minus(retention.tombstones), now };
+        let (context, caller) = (self.context.clone(), caller.clone());
         let counts = self
             .store
             .write(move |unit| {
                 Box::pin(async move {
-                    let counts = if dry_run { maintenance::prunable(unit, horizon).await } else { maintenance::prune(unit, horizon).await };
-                    Ok::<_, Error>(counts?)
+                    if dry_run {
+                        return Ok::<_, Error>(maintenance::prunable(unit, horizon).await?);
+                    }
+                    let by_project = maintenance::prunable_by_project(unit, horizon).await?;
+                    let counts = maintenance::prune(unit, horizon).await?;
+                    // Written after the rest has gone, or they would go with it where nothing is kept.
+                    let mut told: BTreeMap<ProjectId, Vec<(&str, Value)>> = BTreeMap::new();
+                    for (project, what, count) in by_project {
+                        told.entry(project).or_default().push((what, count.into()));
+                    }
+                    for (project, details) in told {
+                        let act = Act { project, action: "system.prune", target_type: "project", target_id: project.to_string(), details };
+                        audit::record(unit, &context, &caller, act).await?;
+                    }
+                    Ok(counts)
                 })
             })
             .await?;
-        let mut items: Vec<PrunedItem> = counts.into_iter().map(|(what, count)| PrunedItem { what: what.to_owned(), count }).collect();
-        items.push(PrunedItem { what: "processes".to_owned(), count: processes });
+        let item = |what: &str, count, irreplaceable| PrunedItem { what: what.to_owned(), count, irreplaceable };
+        let mut items: Vec<PrunedItem> = counts.into_iter().map(|(what, count)| item(what, count, false)).collect();
+        items.push(item("processes", processes, false));
         let left = self.unknown_since_restore(!dry_run).await?;
-        items.push(PrunedItem { what: "workspaces that a restore left without a record".to_owned(), count: left });
+        items.push(item("workspaces that a restore left without a record", left, true));
         Ok(items)
     }
 }

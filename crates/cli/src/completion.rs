@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use stead_client::{Client, EnvironmentFilter, ListOptions, ProcessFilter};
+use stead_domain::environment::ScopeFilter;
 
 use crate::arguments::GlobalArguments;
 use crate::printer::escape;
@@ -20,7 +21,7 @@ pub fn environments() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
         candidates(typed, async |client, typed| {
             let reference = (!typed.is_empty()).then(|| typed.to_owned());
-            let filter = EnvironmentFilter { reference, ..EnvironmentFilter::default() };
+            let filter = EnvironmentFilter { reference, scope: Some(ScopeFilter::Any), ..EnvironmentFilter::default() };
             let page = client.list_environments(&filter, &ListOptions::default()).await?;
             Ok(page.items.into_iter().map(|environment| (environment.name, environment.status.to_string())).collect())
         })

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use serde_json::Value;
-use stead_client::ClientError;
+use stead_client::{CertificateProblem, ClientError};
 use stead_domain::error::{ErrorBody, ErrorContent};
 use stead_domain::{Code, Error};
 
@@ -68,6 +68,13 @@ impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let message = error.to_string();
         let (code, suggestion) = match error {
+            ClientError::Denied { .. } => {
+                (Code::Forbidden, "run as the user who runs the server, or give its address and a key: --url URL --key-file FILE")
+            }
+            ClientError::Scheme { instead, secure, .. } => {
+                let more = if secure { "; a key then travels unencrypted" } else { "" };
+                return Self::Domain(Error::new(Code::Unreachable, message).suggestion(format!("use {instead}{more}")));
+            }
             ClientError::Reply { status, body } => return Self::Reply { status, body },
             ClientError::Unreachable { .. } => (Code::Unreachable, "check the address with `stead config show`, or run `stead doctor`"),
             ClientError::Lost { .. } => (Code::Unreachable, "look whether it was done before trying again; `stead doctor` finds more"),
@@ -76,13 +83,26 @@ impl From<ClientError> for Failure {
             ClientError::Shape { .. } => (Code::Unreachable, "the server may be of another version: `stead status`"),
             ClientError::Address { .. } => (Code::Usage, "give an address such as http://127.0.0.1:7070"),
             ClientError::Request { .. } => (Code::Usage, "check the arguments"),
-            ClientError::Untrusted { .. } => (
-                Code::Unreachable,
-                "if it is the right server, name the file of its certificate in SSL_CERT_FILE, or install it on this machine",
-            ),
+            ClientError::Untrusted { problem, .. } => (Code::Unreachable, about_certificate(&problem)),
+            ClientError::CertificateFile { .. } => (Code::LocalFile, "name a file of certificates in PEM with --ca-file"),
             ClientError::Tls { .. } => (Code::Unreachable, "install the certificates of your system (package ca-certificates)"),
         };
         Self::Domain(Error::new(code, message).suggestion(suggestion))
+    }
+}
+
+fn about_certificate(problem: &CertificateProblem) -> &'static str {
+    match problem {
+        CertificateProblem::UnknownIssuer => {
+            "if it is the right server, say --ca-file FILE with its certificate or that of its authority; `stead login` keeps it in the profile"
+        }
+        CertificateProblem::IsAuthority => {
+            "give the server a certificate of its own: signed by that authority, or self-signed with -addext basicConstraints=critical,CA:FALSE"
+        }
+        CertificateProblem::OtherName => "use the name that the certificate is for, or give the server one that names this address",
+        CertificateProblem::Expired => "give the server a new certificate",
+        CertificateProblem::NotYetValid => "check the clocks here and on the server",
+        CertificateProblem::Other(_) => "look at the certificate with openssl s_client -connect HOST:PORT",
     }
 }
 

@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error).into(),
     };
-    let printer = Printer::new(cli.global.format(), cli.global.no_color);
+    let printer = Printer::of(&cli.global);
     let status = match run(cli, &printer) {
         Ok(()) => ExitStatus::Success,
         Err(failure) => {

@@ -2,7 +2,7 @@
 
 use stead_client::{Client, EnvironmentFilter, ListOptions};
 use stead_domain::api_key::ApiKey;
-use stead_domain::environment::Environment;
+use stead_domain::environment::{Environment, ScopeFilter};
 use stead_domain::ids::{ApiKeyId, EnvironmentId, PrincipalId, SandboxId};
 use stead_domain::page::{MAXIMUM_LIMIT, Page};
 use stead_domain::principal::Member;
@@ -105,6 +105,7 @@ pub async fn environment(client: &Client, reference: &str) -> Result<Environment
         return Ok(client.get_environment(id).await?.value);
     }
     let listed = |filter: EnvironmentFilter| async move {
+        let filter = EnvironmentFilter { scope: Some(ScopeFilter::Any), ..filter };
         let options = ListOptions { limit: Some(MAXIMUM_LIMIT), cursor: None };
         client.list_environments(&filter, &options).await.map(|page| page.items)
     };

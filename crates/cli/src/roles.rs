@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use stead_place::client::Spawner;
-use stead_providers::local;
+use stead_providers::local::{self, Abilities};
+use stead_sandbox::cgroup::{Availability, Support};
 
 /// The word that makes this program a spawner.
 const SPAWNER: &str = "spawner";
@@ -24,4 +25,14 @@ pub fn run() -> Option<ExitCode> {
 /// How a server starts its spawner: this very program, also when its file has been replaced since.
 pub fn spawner(data_dir: &Path) -> Spawner {
     Spawner::new("/proc/self/exe".into(), vec![OsString::from(SPAWNER), local::skeleton(data_dir).into()])
+}
+
+/// What this host can hold a place to.
+pub fn abilities() -> Abilities {
+    let available = Availability::probe();
+    let obstacle = |support: Support| match support {
+        Support::Enforced => None,
+        Support::Unavailable(why) => Some(why),
+    };
+    Abilities { places: None, memory: obstacle(available.memory), pids: obstacle(available.pids), cpus: obstacle(available.cpu) }
 }

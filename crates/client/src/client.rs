@@ -1,5 +1,6 @@
 //! Sending requests: one connection kept open, repetition where it is safe, and replies as types.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use tokio::sync::Mutex;
 
 use crate::connection::{Connection, Interruption, within};
 use crate::request::escape;
-use crate::{ClientError, Endpoint, Key, Request, Response, Result};
+use crate::{ClientError, Endpoint, Key, Request, Response, Result, tls};
 
 const LONGEST_WAIT: u64 = 5;
 const MOST_WAITS: u32 = 3;
@@ -32,13 +33,22 @@ pub struct Client {
     key: Option<Key>,
     project: String,
     context: Context,
+    /// A file of certificates to trust instead of the machine's.
+    trusted: Option<PathBuf>,
     /// The one connection, between requests.
     connection: Mutex<Option<Connection>>,
 }
 
 impl Client {
     pub fn new(endpoint: Endpoint, key: Option<Key>, project: impl Into<String>, context: Context) -> Self {
-        Self { endpoint, key, project: project.into(), context, connection: Mutex::new(None) }
+        Self { endpoint, key, project: project.into(), context, trusted: None, connection: Mutex::new(None) }
+    }
+
+    /// Trusts the certificates of this file and no others.
+    #[must_use]
+    pub fn trusting(mut self, certificates: Option<PathBuf>) -> Self {
+        self.trusted = certificates;
+        self
     }
 
     pub fn endpoint(&self) -> &Endpoint {
@@ -58,7 +68,7 @@ impl Client {
     pub async fn connect(&self) -> Result<()> {
         let mut slot = self.connection.lock().await;
         if slot.is_none() {
-            *slot = Some(Connection::open(&self.endpoint).await?);
+            *slot = Some(Connection::open(&self.endpoint, self.trusted.as_deref()).await?);
         }
         Ok(())
     }
@@ -101,7 +111,9 @@ impl Client {
                 Interruption::Lost(cause) => (cause, request.method != Method::PATCH),
             };
             if repeated || !may_repeat {
-                return Err(ClientError::Lost { address: self.endpoint.to_string(), cause });
+                let lost = ClientError::Lost { address: self.endpoint.to_string(), cause };
+                // A server that expects TLS hangs up on whoever begins without.
+                return Err(if self.endpoint.is_secure() { lost } else { tls::wrong_scheme(&self.endpoint).await.unwrap_or(lost) });
             }
             repeated = true;
         }
@@ -112,6 +124,14 @@ impl Client {
         let response = self.send(request).await?;
         if response.is_success() {
             return Ok(response);
+        }
+        // Some say so, in words of their own, where TLS is expected.
+        if response.status == 400
+            && !self.endpoint.is_secure()
+            && serde_json::from_slice::<ErrorBody>(&response.body).is_err()
+            && let Some(wrong) = tls::wrong_scheme(&self.endpoint).await
+        {
+            return Err(wrong);
         }
         Err(self.refusal(&response))
     }
@@ -137,7 +157,7 @@ impl Client {
         };
         let mut connection = match kept {
             Some(kept) => kept,
-            None => Connection::open(&self.endpoint).await?,
+            None => Connection::open(&self.endpoint, self.trusted.as_deref()).await?,
         };
         let outcome = connection.send(self.write(request)?).await;
         if outcome.is_ok() {
@@ -148,7 +168,7 @@ impl Client {
 
     /// Sends a request over a connection of its own, and gives its reply while that is still coming.
     pub(crate) async fn open(&self, request: &Request) -> Result<Result<Opened, Interruption>> {
-        let mut connection = Connection::open(&self.endpoint).await?;
+        let mut connection = Connection::open(&self.endpoint, self.trusted.as_deref()).await?;
         let reply = connection.open_reply(self.write(request)?).await;
         Ok(reply.map(|(head, body)| Opened { status: head.status.as_u16(), headers: head.headers, body, _connection: connection }))
     }

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::io;
-use std::sync::Arc;
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,9 +15,8 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinSet;
-use tokio_rustls::TlsConnector;
 
-use crate::{ClientError, Endpoint, Response, Result};
+use crate::{ClientError, Endpoint, Response, Result, tls};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// No reply of this API comes near it; a server that sends more is not one of ours.
@@ -38,8 +37,12 @@ pub(crate) enum Interruption {
 }
 
 impl Connection {
-    pub(crate) async fn open(endpoint: &Endpoint) -> Result<Self> {
-        let unreachable = |cause: io::Error| ClientError::Unreachable { address: endpoint.to_string(), cause };
+    /// Opens one; `trusted` is a file of certificates to trust instead of the machine's.
+    pub(crate) async fn open(endpoint: &Endpoint, trusted: Option<&Path>) -> Result<Self> {
+        let unreachable = |cause: io::Error| match (endpoint, cause.kind()) {
+            (Endpoint::Unix { .. }, io::ErrorKind::PermissionDenied) => ClientError::Denied { address: endpoint.to_string() },
+            _ => ClientError::Unreachable { address: endpoint.to_string(), cause },
+        };
         let opening = async {
             match endpoint {
                 Endpoint::Unix { path } => {
@@ -54,8 +57,13 @@ impl Connection {
                         return Self::start(TokioIo::new(stream)).await.map_err(unreachable);
                     }
                     let name = ServerName::try_from(host.clone()).map_err(|error| ClientError::Tls { cause: error.to_string() })?;
-                    let stream = trust()?.connect(name, stream).await.map_err(|cause| refused(endpoint, cause))?;
-                    Self::start(TokioIo::new(stream)).await.map_err(unreachable)
+                    match tls::connector(trusted)?.connect(name, stream).await {
+                        Ok(stream) => Self::start(TokioIo::new(stream)).await.map_err(unreachable),
+                        Err(cause) => Err(match tls::problem(&cause) {
+                            Some(problem) => ClientError::Untrusted { address: endpoint.to_string(), problem },
+                            None => tls::wrong_scheme(endpoint).await.unwrap_or_else(|| unreachable(cause)),
+                        }),
+                    }
                 }
             }
         };
@@ -97,35 +105,6 @@ fn describe(error: &hyper::Error) -> String {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     }
-}
-
-/// A certificate that is not trusted is another matter than a server that is not there.
-fn refused(endpoint: &Endpoint, cause: io::Error) -> ClientError {
-    let address = endpoint.to_string();
-    match cause.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-        Some(rustls::Error::InvalidCertificate(problem)) => ClientError::Untrusted { address, cause: problem.to_string() },
-        _ => ClientError::Unreachable { address, cause },
-    }
-}
-
-/// The machine's certificates, read when they are needed and not before.
-fn trust() -> Result<TlsConnector> {
-    let failed = |cause: String| ClientError::Tls { cause };
-    let mut roots = rustls::RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        let cause = found.errors.first().map_or_else(|| "none was found".to_owned(), ToString::to_string);
-        return Err(failed(format!("this machine has no certificates to trust: {cause}")));
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| failed(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 pub(crate) async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stead_domain::environment::{Change, DefinitionVersion, Environment, EnvironmentMode, EnvironmentStatus, Lifetime, Purpose};
+use stead_domain::environment::{
+    Change, DefinitionVersion, Environment, EnvironmentMode, EnvironmentStatus, Lifetime, Purpose, ScopeFilter,
+};
 use stead_domain::ids::EnvironmentId;
 use stead_domain::page::Page;
 use stead_domain::posture::EffectiveField;
@@ -22,6 +24,8 @@ pub struct EnvironmentFilter {
     pub lifetime: Option<Lifetime>,
     pub environment_mode: Option<EnvironmentMode>,
     pub purpose: Option<Purpose>,
+    /// Without one, only those without a scope.
+    pub scope: Option<ScopeFilter>,
     pub owned_by: Option<String>,
     pub include_destroyed: bool,
 }
@@ -61,6 +65,7 @@ impl Client {
             .query("lifetime", filter.lifetime)
             .query("environment_mode", filter.environment_mode)
             .query("purpose", filter.purpose)
+            .query("scope", filter.scope)
             .query("owned_by", filter.owned_by.as_deref())
             .query("include_destroyed", filter.include_destroyed.then_some(true));
         self.json(options.apply(request)).await

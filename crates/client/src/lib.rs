@@ -20,13 +20,14 @@ mod providers;
 mod request;
 mod sandboxes;
 mod system;
+mod tls;
 
 pub use api_keys::NewApiKey;
 pub use audit::AuditFilter;
 pub use client::Client;
 pub use endpoint::Endpoint;
 pub use environments::{EnvironmentFilter, Posture, Tagged, VersionDifference};
-pub use error::ClientError;
+pub use error::{CertificateProblem, ClientError};
 pub use follow::{Follow, Heard};
 pub use http::Method;
 pub use identity::Identity;

@@ -9,6 +9,9 @@ use crate::{Client, Request, Result};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Readiness {
     pub status: String,
+    /// The server's; older ones do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     #[serde(skip)]
     pub ready: bool,
 }
@@ -51,6 +54,9 @@ pub struct PruneReport {
 pub struct PrunedItem {
     pub what: String,
     pub count: u64,
+    /// Whether it may hold somebody's work that is nowhere else.
+    #[serde(default)]
+    pub irreplaceable: bool,
 }
 
 impl Client {

@@ -94,6 +94,14 @@ text_enum! {
 }
 
 text_enum! {
+    /// Which scopes a list shows: with `owner` those of owners, with `any` all of them; without, the project's own.
+    pub enum ScopeFilter {
+        Owner = "owner",
+        Any = "any",
+    }
+}
+
+text_enum! {
     /// The built-in definitions that a new one may start from.
     pub enum TemplateId {
         CodingDefault = "coding-default",

@@ -76,6 +76,7 @@ codes! {
     IdempotencyInProgress, "idempotency_in_progress", 409, 3, "The first request with this Idempotency-Key has not ended.";
     StoreInUse, "store_in_use", 409, 3, "Another server uses the data directory or the database.";
     StoreTooNew, "store_too_new", 409, 3, "The store was written by a newer version.";
+    StoreTooOld, "store_too_old", 409, 3, "The store was written by an older version, and only a server brings it up to date.";
     PreconditionFailed, "precondition_failed", 412, 3, "`If-Match` names an older version than the present one.";
     PayloadTooLarge, "payload_too_large", 413, 2, "The body is larger than the server takes.";
     UnsupportedMediaType, "unsupported_media_type", 415, 2, "Bodies are `application/json`.";

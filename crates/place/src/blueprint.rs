@@ -5,6 +5,16 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use stead_domain::ids::EnvironmentId;
 
+/// What a server asks of its spawner.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Become the steward of this; the message carries its end of a stream.
+    Wake(Box<Blueprint>),
+    /// Remove what a steward left in this directory, and on the host, that did not end by itself. The directory goes last.
+    Clear(PathBuf),
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Blueprint {
     pub environment: EnvironmentId,

@@ -9,15 +9,20 @@ use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
+use stead_sandbox::cgroup::{Availability, Group};
 use stead_sandbox::{Skeleton, fork_apart, message};
 
-use crate::blueprint::Blueprint;
+use crate::blueprint::Order;
 use crate::protocol::LARGEST;
-use crate::steward;
+use crate::{steward, steward_lock};
 
 /// Serves until the server is gone. What all places share of the root is made anew first, in the directory that is named.
 pub fn run(skeleton: &Path) -> io::Result<()> {
     Skeleton::build(skeleton).map_err(io::Error::other)?;
+    let available = Availability::probe();
+    if available.has_groups() {
+        available.prepare().map_err(io::Error::other)?;
+    }
     let socket = rustix::stdio::stdin();
     let mut stewards: Vec<OwnedFd> = Vec::new();
     let mut buffer = vec![0; LARGEST];
@@ -37,12 +42,27 @@ pub fn run(skeleton: &Path) -> io::Result<()> {
         });
         if ended[0] {
             let Some(received) = message::receive(socket.as_fd(), &mut buffer)? else { return Ok(()) };
-            let blueprint = serde_json::from_slice::<Blueprint>(&buffer[..received.length]);
-            if let (Ok(blueprint), Some(peer)) = (blueprint, received.descriptors.into_iter().next()) {
-                // A failure is seen at the other end of the pair, which closes.
-                let begin = |mut kept: Vec<OwnedFd>| kept.pop().map_or(1, |peer| steward::run(blueprint, peer));
-                stewards.extend(fork_apart(vec![peer], begin).map(|(_, steward)| steward));
+            let order = serde_json::from_slice::<Order>(&buffer[..received.length]);
+            match (order, received.descriptors.into_iter().next()) {
+                (Ok(Order::Wake(blueprint)), Some(peer)) => {
+                    // A failure is seen at the other end of the pair, which closes.
+                    let begin = |mut kept: Vec<OwnedFd>| kept.pop().map_or(1, |peer| steward::run(*blueprint, peer));
+                    stewards.extend(fork_apart(vec![peer], begin).map(|(_, steward)| steward));
+                }
+                (Ok(Order::Clear(run)), _) => clear(&available, &run),
+                _ => {}
             }
         }
     }
+}
+
+/// Removes what a steward left that was killed, unless another one is there by now.
+fn clear(available: &Availability, run: &Path) {
+    let Ok(Some(held)) = steward_lock::take(run) else { return };
+    let name = run.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if let Ok(Some(group)) = Group::open(available, name) {
+        // Its init ends by itself a moment after its keeper; whatever is slower is helped.
+        let _ = group.kill().and_then(|()| group.remove());
+    }
+    let _ = steward_lock::remove(run, held);
 }

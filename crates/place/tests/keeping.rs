@@ -2,94 +2,20 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 
-use stead_domain::Context;
-use stead_domain::ids::{EnvironmentId, ProcessId};
-use stead_domain::process::{ExitCause, OutputStream, ProcessLimits, TerminalSize};
-use stead_place::Directories;
-use stead_place::blueprint::{Blueprint, Limits, Network, Workspace, WorkspaceKind};
-use stead_place::client::{Spawner, Stewards, Trouble};
+use stead_domain::ids::EnvironmentId;
+use stead_domain::process::{ExitCause, OutputStream, TerminalSize};
+use stead_place::blueprint::{Blueprint, WorkspaceKind};
+use stead_place::client::Trouble;
 use stead_place::log::Piece;
-use stead_place::protocol::{Answer, Call, Progress, Refusal, Start};
-use tempfile::TempDir;
+use stead_place::protocol::{Answer, Call, Refusal, Start};
 
-struct House {
-    _directory: TempDir,
-    data: PathBuf,
-    stewards: Stewards,
-    context: Context,
-}
+mod house;
 
-impl House {
-    fn new() -> Self {
-        let directory = TempDir::new().unwrap();
-        let data = directory.path().join("data");
-        std::fs::create_dir_all(data.join("workspace")).unwrap();
-        let stewards = stewards(&data);
-        Self { _directory: directory, data, stewards, context: stead_testing::context(1).0 }
-    }
-
-    fn blueprint(&self, environment: EnvironmentId) -> Blueprint {
-        let directories = Directories::below(&self.data);
-        Blueprint {
-            environment,
-            spec_version: 1,
-            run: directories.run(environment),
-            logs: directories.logs(environment),
-            skeleton: self.data.join("skeleton"),
-            hostname: "test".to_owned(),
-            workspace: Workspace { path: "/workspace".into(), source: self.data.join("workspace"), access: WorkspaceKind::ReadWrite },
-            binds: Vec::new(),
-            protected: Vec::new(),
-            hidden: Vec::new(),
-            network: Network::Disabled,
-            limits: Limits::default(),
-            env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
-            idle_milliseconds: 60_000,
-        }
-    }
-
-    fn start(&self, script: &str) -> Start {
-        Start {
-            process: ProcessId::new(&self.context),
-            argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
-            cwd: None,
-            env: Vec::new(),
-            stdin_open: false,
-            terminal: None,
-            timeout_milliseconds: None,
-            limits: ProcessLimits::default(),
-            fence: 0,
-        }
-    }
-
-    async fn until_over(&self, environment: EnvironmentId, process: ProcessId) -> Progress {
-        until_over(&self.stewards, environment, process).await
-    }
-
-    async fn text(&self, environment: EnvironmentId, process: ProcessId, stream: Option<OutputStream>) -> String {
-        let found = self.stewards.read(environment, process, 0, stream, 1 << 24).await.unwrap().unwrap();
-        let pieces = found.pieces.into_iter().map(|piece| match piece {
-            Piece::Bytes { bytes, .. } => bytes,
-            Piece::Gap { from, to } => format!("[{from}-{to}]").into_bytes(),
-        });
-        String::from_utf8(pieces.collect::<Vec<_>>().concat()).unwrap()
-    }
-}
-
-fn stewards(data: &Path) -> Stewards {
-    Stewards::new(Directories::below(data), Spawner::new(env!("CARGO_BIN_EXE_stead-spawner").into(), vec![data.join("skeleton").into()]))
-}
-
-async fn until_over(stewards: &Stewards, environment: EnvironmentId, process: ProcessId) -> Progress {
-    let mut seen = stewards.progress(environment, process).await.unwrap().unwrap();
-    while seen.exit.is_none() {
-        seen = stewards.further(environment, process, &seen).await.unwrap().unwrap();
-    }
-    seen
-}
+use house::{House, stewards, until_over};
 
 #[tokio::test]
 async fn a_command_runs_and_what_it_said_stays() {
@@ -199,7 +125,7 @@ async fn deadlines_signals_and_sleep_end_a_process() {
 async fn a_killed_steward_takes_all_with_it_and_the_rest_is_told() {
     let house = House::new();
     let environment = EnvironmentId::new(&house.context);
-    let start = house.start("echo said; touch alive; sleep 60; touch too-late");
+    let start = house.start("touch alive; echo said; sleep 60; touch too-late");
     house.stewards.start(&house.blueprint(environment), &start).await.unwrap();
     let connection = house.stewards.find(environment).await.unwrap().unwrap();
     let Answer::Hello { pid, .. } = connection.call(Call::Hello { protocol: 1 }, &[]).await.unwrap() else { panic!("no hello") };
@@ -269,4 +195,61 @@ async fn a_flood_of_output_is_kept_to_its_cap() {
 fn walk(path: &Path) -> u64 {
     let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
     entries.map(|path| if path.is_dir() { walk(&path) } else { path.metadata().unwrap().len() }).sum()
+}
+
+/// Limits need a host that lets us bound groups of processes; said where it does not.
+fn bounded_here() -> bool {
+    let available = stead_sandbox::cgroup::Availability::probe();
+    let here = available.memory == stead_sandbox::cgroup::Support::Enforced;
+    if !here {
+        let _ = writeln!(std::io::stderr(), "not run: this host bounds no groups of processes: {:?}", available.memory);
+    }
+    here
+}
+
+#[tokio::test]
+async fn limits_hold_and_say_that_they_were_hit() {
+    if !bounded_here() {
+        return;
+    }
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let limits = stead_place::blueprint::Limits { memory_bytes: Some(64 << 20), pids: Some(40), ..Default::default() };
+    let blueprint = Blueprint { limits, ..house.blueprint(environment) };
+    let mut hungry = house.start("");
+    hungry.argv = ["python3", "-c", "x = bytearray(300 << 20); print(len(x))"].map(str::to_owned).to_vec();
+    house.stewards.start(&blueprint, &hungry).await.unwrap();
+    let exit = house.until_over(environment, hungry.process).await.exit.unwrap();
+    assert_eq!((exit.cause, exit.signal), (ExitCause::OutOfMemory, Some(9)));
+    let many = house.start("for i in $(seq 100); do sleep 5 & done; wait");
+    house.stewards.start(&blueprint, &many).await.unwrap();
+    let exit = house.until_over(environment, many.process).await.exit.unwrap();
+    assert_eq!(exit.limits_hit, ["pids"]);
+    let modest = house.start("echo fine");
+    house.stewards.start(&blueprint, &modest).await.unwrap();
+    assert_eq!(house.until_over(environment, modest.process).await.exit.unwrap().cause, ExitCause::Exited);
+    house.stewards.sleep(environment, true).await.unwrap();
+    assert!(stead_sandbox::cgroup::Group::open(&stead_sandbox::cgroup::Availability::probe(), &environment.short()).unwrap().is_none());
+}
+
+#[tokio::test]
+async fn what_is_written_over_a_copy_stays_apart() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let mut blueprint = house.blueprint(environment);
+    let layer = house.data.join("changes");
+    blueprint.workspace.access = WorkspaceKind::CopyOnWrite { layer: layer.clone() };
+    std::fs::write(house.data.join("workspace/kept"), "before").unwrap();
+    for (script, expected) in
+        [("cat kept; echo after > kept; echo new > new; cat kept new", "beforeafter\nnew\n"), ("cat kept new", "after\nnew\n")]
+    {
+        let start = house.start(script);
+        house.stewards.start(&blueprint, &start).await.unwrap();
+        house.until_over(environment, start.process).await;
+        assert_eq!(house.text(environment, start.process, None).await, expected);
+        // Asleep and awake again.
+        house.stewards.sleep(environment, true).await.unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(house.data.join("workspace/kept")).unwrap(), "before");
+    assert!(!house.data.join("workspace/new").exists() && layer.join("upper/new").exists());
 }

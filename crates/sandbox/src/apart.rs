@@ -24,7 +24,7 @@ pub fn refuse_threads() -> Result<()> {
 pub fn fork_apart(kept: Vec<OwnedFd>, work: impl FnOnce(Vec<OwnedFd>) -> i32) -> Result<(i32, OwnedFd)> {
     refuse_threads()?;
     // SAFETY: there is one thread, as was just counted, and it is this one.
-    match unsafe { kernel::fork_into(0) }.step("fork")? {
+    match unsafe { kernel::fork_into(0, None) }.step("fork")? {
         Forked::Parent { pid, pidfd } => Ok((pid, pidfd)),
         Forked::Child => end_with(|| {
             let kept = kept.into_iter().map(above_standard).collect::<Result<Vec<_>>>()?;

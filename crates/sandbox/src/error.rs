@@ -15,6 +15,9 @@ pub enum Error {
     /// Only a process with one thread may go on as two.
     #[error("the calling process has {0} threads, and may have one only")]
     Threads(u64),
+    /// This host cannot do it.
+    #[error("{what} cannot be kept in bounds here: {why}")]
+    Unavailable { what: &'static str, why: String },
     /// The place has ended.
     #[error("the place has ended")]
     Ended,

@@ -25,15 +25,19 @@ pub enum Forked {
     Parent { pid: i32, pidfd: OwnedFd },
 }
 
-/// Forks into new namespaces, or into the caller's own if none are given.
+/// The child is born into a group of the unified hierarchy.
+const INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// Forks into new namespaces, or into the caller's own if none are given, and into a group.
 ///
 /// # Safety
 ///
 /// The caller has one thread only: the child is a copy of it in which no other thread, and no lock that one held, goes on.
-pub unsafe fn fork_into(namespaces: u64) -> io::Result<Forked> {
+pub unsafe fn fork_into(namespaces: u64, group: Option<BorrowedFd<'_>>) -> io::Result<Forked> {
     let mut pidfd: RawFd = -1;
     let arguments = CloneArguments {
-        flags: namespaces | libc::CLONE_PIDFD as u64,
+        flags: namespaces | libc::CLONE_PIDFD as u64 | group.map_or(0, |_| INTO_CGROUP),
+        cgroup: group.map_or(0, |group| group.as_raw_fd() as u64),
         pidfd: (&raw mut pidfd) as u64,
         exit_signal: libc::SIGCHLD as u64,
         ..CloneArguments::default()

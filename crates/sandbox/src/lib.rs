@@ -6,10 +6,12 @@
 
 mod apart;
 mod capabilities;
+pub mod cgroup;
 mod error;
 mod identity;
 mod init;
 mod kernel;
+mod landlock;
 mod layers;
 pub mod message;
 mod mounts;
@@ -27,6 +29,7 @@ mod wire;
 
 pub use apart::fork_apart;
 pub use error::{Error, Result};
+pub use landlock::keeps_abstract_sockets_apart;
 pub use place::{Event, Exit, Place, StartFailure, StartStep, Streams, Usage};
 pub use plan::{Access, Bind, Command, Limit, Network, Overlay, Plan, RootView, Source};
 pub use skeleton::Skeleton;

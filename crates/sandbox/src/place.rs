@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::process::{Pid, Signal, WaitOptions, pidfd_send_signal};
 
 use crate::apart::{self, above_standard, close_all_but, end_with, reset_signals};
+use crate::cgroup::Group;
 use crate::error::{Error, Result, Step};
 use crate::identity::{INSIDE, Identity};
 use crate::init::{self, ENDED, FAILED, NOT_STARTED, READY, SIGNAL, START, STARTED};
@@ -15,7 +16,7 @@ use crate::plan::{Command, Network, Plan};
 use crate::reserve::{self, Reserved};
 use crate::root::{self, Sources, Trees};
 use crate::wire::{Reader, Writer};
-use crate::{capabilities, message, seccomp};
+use crate::{capabilities, landlock, message, seccomp};
 
 /// A running place. Dropping it ends everything inside.
 pub struct Place {
@@ -110,13 +111,18 @@ impl Place {
     /// as a copy of it.
     pub fn start(plan: &Plan) -> Result<Self> {
         apart::refuse_threads()?;
+        if plan.network == Network::Host && !plan.allow_abstract_sockets && !landlock::keeps_abstract_sockets_apart() {
+            let why = "this kernel cannot keep the abstract sockets of a shared network apart (Linux 6.12 or newer can)";
+            return Err(Error::Unavailable { what: "what is reached by the host's network", why: why.to_owned() });
+        }
         let (ours, theirs) = message::pair().step("make a pair of sockets")?;
         let identity = Identity::of_caller();
         // Only root can translate owners, and only out here; an ordinary user may clone nothing before it has namespaces of its own.
         let reserved = reserve::take(plan)?;
         let trees = if Identity::by_root() { Some(Trees::of(plan, Some(identity))?) } else { None };
+        let birthplace = plan.group.as_ref().map(Group::birthplace).transpose()?.flatten();
         // SAFETY: there is one thread, as was just counted, and it is this one.
-        match unsafe { kernel::fork_into(namespaces(plan)) }.step("make the namespaces")? {
+        match unsafe { kernel::fork_into(namespaces(plan), birthplace.as_ref().map(AsFd::as_fd)) }.step("make the namespaces")? {
             Forked::Child => end_with(|| {
                 drop(ours);
                 // They are the keeper's to let go.
@@ -132,6 +138,9 @@ impl Place {
                 drop((trees, theirs));
                 let directory = plan.directory.as_os_str().as_bytes().to_vec();
                 let place = Self { pid, pidfd, socket: ours, directory, _reserved: reserved };
+                if let (Some(group), None) = (&plan.group, birthplace) {
+                    group.attach(pid)?;
+                }
                 identity.write_maps(pid)?;
                 // The maps are there: it may go on.
                 Writer::new(READY).send(place.socket.as_fd(), &[]).step("tell init to go on")?;
@@ -294,9 +303,10 @@ fn inside(plan: &Plan, trees: Option<Trees>, socket: &OwnedFd) -> Result<()> {
         Some(trees) => trees,
         None => Trees::of(plan, None)?,
     };
-    root::enter(plan, Sources::collect(plan, trees)?)?;
+    let writable = root::enter(plan, Sources::collect(plan, trees)?)?;
     capabilities::drop_all().step("drop capabilities")?;
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable).step("hide from others inside")?;
+    landlock::restrict(&writable.iter().map(String::as_str).collect::<Vec<_>>()).step("restrict where is written")?;
     close_all_but(std::slice::from_ref(socket))?;
     seccomp::install().step("install the filter")?;
     Writer::new(READY).send(socket.as_fd(), &[]).step("say that it is ready")?;

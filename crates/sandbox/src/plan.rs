@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::cgroup::Group;
 use crate::skeleton::Skeleton;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,10 +92,16 @@ pub struct Plan {
     /// Absolute paths inside that are shown empty.
     pub hidden: Vec<PathBuf>,
     pub network: Network,
+    /// Shares the host's network also where the kernel cannot keep the host's abstract sockets apart (before Linux 6.12). Otherwise such a
+    /// plan is refused.
+    pub allow_abstract_sockets: bool,
     /// Where a process starts when its command does not say.
     pub directory: PathBuf,
-    /// How many bytes the files in memory may take: /tmp, /var/tmp, /run, /home and /dev/shm together. Half of the memory if it does not say.
+    /// How many bytes the files in memory may take: /tmp, /var/tmp, /run, /home and /dev/shm together. If it does not say, half
+    /// of what the group may use, or half of the memory.
     pub tmp_size: Option<u64>,
+    /// What everything inside may use together. The keeper stays outside of it, and removes it afterwards.
+    pub group: Option<Group>,
 }
 
 impl Plan {
@@ -108,9 +115,17 @@ impl Plan {
             protected: Vec::new(),
             hidden: Vec::new(),
             network: Network::None,
+            allow_abstract_sockets: false,
             directory: PathBuf::from("/"),
             tmp_size: None,
+            group: None,
         }
+    }
+
+    /// In bytes; 0 for half of the memory.
+    pub(crate) fn memory_for_files(&self) -> u64 {
+        let of_group = || self.group.as_ref().and_then(Group::memory_bytes).map(|bytes| bytes / 2);
+        self.tmp_size.or_else(of_group).unwrap_or(0)
     }
 }
 

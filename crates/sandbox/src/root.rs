@@ -171,13 +171,14 @@ fn shown(directory: &Path, name: &str) -> Result<Option<Shown>> {
     Ok(Some(Shown::Tree(tree, metadata.is_dir())))
 }
 
-/// Builds the root and goes into it. Runs in the new namespaces, with their capabilities still held.
-pub fn enter(plan: &Plan, sources: Sources) -> Result<()> {
+/// Builds the root and goes into it, and gives the paths below which something can be written. Runs in the new namespaces, with their
+/// capabilities still held.
+pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).step("make mounts private")?;
     let Sources { root, system, devices, trees } = sources;
     let Trees { etc, binds, .. } = trees;
     // One filesystem in memory for everything that is written outside the binds: one bound, and little to make and to take down.
-    let memory = Tree::temporary("0755", plan.tmp_size.unwrap_or(0))?;
+    let memory = Tree::temporary("0755", plan.memory_for_files())?;
     memory.attach(CWD, WORKSHOP)?;
     let memory = memory.into_fd();
     for (name, mode) in [("tmp", 0o1777), ("var-tmp", 0o1777), ("shm", 0o1777), ("run", 0o755), ("home", 0o755), ("root", 0o755)] {
@@ -219,7 +220,9 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<()> {
     if !has_etc {
         places.extend([("var-tmp", "var/tmp"), ("home", "home")]);
     }
+    let mut writable = Vec::new();
     for (name, path) in places {
+        writable.push(format!("/{path}"));
         let target = targets::make(base.as_fd(), path, true, |device| own.contains(&device))?;
         Tree::clone_below(memory.as_fd(), name)?.attach_on(target.as_fd())?;
     }
@@ -233,7 +236,12 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<()> {
     fchdir(&base).step("go to the new root")?;
     pivot_root(".", ".").step("change the root")?;
     unmount(".", UnmountFlags::DETACH).step("leave the old root")?;
-    std::env::set_current_dir("/").step("go to the root")
+    std::env::set_current_dir("/").step("go to the root")?;
+    if own_root {
+        return Ok(vec!["/".to_owned()]);
+    }
+    writable.extend(binds.iter().filter(|bound| bound.writable).map(|bound| format!("/{}", bound.target)));
+    Ok(writable)
 }
 
 fn make_directory(base: BorrowedFd<'_>, path: &str, mode: u32) -> Result<()> {

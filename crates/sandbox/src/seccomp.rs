@@ -90,8 +90,12 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_vmsplice,
 ];
 
-/// clone3 hides its flags from the filter; who is told that it does not exist falls back to clone.
-const HIDDEN: &[libc::c_long] = &[libc::SYS_clone3];
+/// These hide their flags and modes from the filter; who is told that they do not exist falls back to clone and openat.
+const HIDDEN: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
+
+/// A program with one of these bits runs as whom it belongs to.
+const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
+const NEW_FILE: u32 = libc::O_CREAT as u32 | (libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;
 
 const NAMESPACES: u32 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
@@ -110,6 +114,14 @@ enum Verdict {
     Socket,
     Ioctl,
     Prlimit,
+    /// Of any process but the first.
+    NotOfFirst,
+    /// Of any process but the first, and not of all of a user at once, which the number stands for.
+    Priority(u32),
+    /// The argument is the mode of a file.
+    Mode(u32),
+    /// The argument is the mode of a file if the one before it says that one is made.
+    ModeOfNew(u32),
 }
 
 fn verdict(number: u32) -> Verdict {
@@ -119,6 +131,15 @@ fn verdict(number: u32) -> Verdict {
         libc::SYS_socket | libc::SYS_socketpair => Verdict::Socket,
         libc::SYS_ioctl => Verdict::Ioctl,
         libc::SYS_prlimit64 => Verdict::Prlimit,
+        libc::SYS_sched_setscheduler | libc::SYS_sched_setparam | libc::SYS_sched_setattr | libc::SYS_sched_setaffinity => {
+            Verdict::NotOfFirst
+        }
+        libc::SYS_setpriority => Verdict::Priority(2),
+        libc::SYS_ioprio_set => Verdict::Priority(3),
+        libc::SYS_chmod | libc::SYS_fchmod | libc::SYS_creat | libc::SYS_mknod => Verdict::Mode(1),
+        libc::SYS_fchmodat | libc::SYS_fchmodat2 | libc::SYS_mknodat => Verdict::Mode(2),
+        libc::SYS_open => Verdict::ModeOfNew(2),
+        libc::SYS_openat => Verdict::ModeOfNew(3),
         _ if REFUSED.contains(&call) => Verdict::Return(REFUSE),
         _ if HIDDEN.contains(&call) => Verdict::Return(ABSENT),
         _ => Verdict::Return(ALLOW),
@@ -163,6 +184,30 @@ fn block(verdict: Verdict) -> Vec<libc::sock_filter> {
             instruction(LOAD, 0, 0, argument(1)),
             instruction(JUMP_EQUAL, 1, 0, libc::TIOCSTI as u32),
             instruction(JUMP_EQUAL, 0, 1, libc::TIOCLINUX as u32),
+            give(REFUSE),
+            give(ALLOW),
+        ],
+        // It serves everybody: who slows it down slows down what it is asked from outside.
+        Verdict::NotOfFirst => {
+            vec![instruction(LOAD, 0, 0, argument(0)), instruction(JUMP_EQUAL, 0, 1, 1), give(REFUSE), give(ALLOW)]
+        }
+        Verdict::Priority(all) => vec![
+            instruction(LOAD, 0, 0, argument(0)),
+            instruction(JUMP_AT_LEAST, 2, 0, all),
+            instruction(LOAD, 0, 0, argument(1)),
+            instruction(JUMP_EQUAL, 0, 1, 1),
+            give(REFUSE),
+            give(ALLOW),
+        ],
+        // What is made here may belong to root on the host, where nobody is to become root by it.
+        Verdict::Mode(index) => {
+            vec![instruction(LOAD, 0, 0, argument(index)), instruction(JUMP_ANY, 0, 1, SET_ID), give(REFUSE), give(ALLOW)]
+        }
+        Verdict::ModeOfNew(index) => vec![
+            instruction(LOAD, 0, 0, argument(index - 1)),
+            instruction(JUMP_ANY, 0, 3, NEW_FILE),
+            instruction(LOAD, 0, 0, argument(index)),
+            instruction(JUMP_ANY, 0, 1, SET_ID),
             give(REFUSE),
             give(ALLOW),
         ],
@@ -289,5 +334,21 @@ mod tests {
         assert_eq!(call(libc::SYS_prlimit64, [0; 6]), ALLOW);
         assert_eq!(call(libc::SYS_prlimit64, [1, 0, 0, 0, 0, 0]), REFUSE);
         assert_eq!(call(libc::SYS_clone3, [0; 6]), ABSENT);
+        assert_eq!(call(libc::SYS_openat2, [0; 6]), ABSENT);
+        assert_eq!(call(libc::SYS_sched_setaffinity, [1, 8, 0, 0, 0, 0]), REFUSE);
+        assert_eq!(call(libc::SYS_sched_setaffinity, [0, 8, 0, 0, 0, 0]), ALLOW);
+        for (arguments, expected) in [([0, 0], ALLOW), ([0, 1], REFUSE), ([1, 1], REFUSE), ([1, 7], ALLOW), ([2, 7], REFUSE)] {
+            assert_eq!(call(libc::SYS_setpriority, [arguments[0], arguments[1], 5, 0, 0, 0]), expected);
+            assert_eq!(call(libc::SYS_ioprio_set, [arguments[0] + 1, arguments[1], 5, 0, 0, 0]), expected);
+        }
+        for mode in [0o4755, 0o2755, 0o6000 | high] {
+            assert_eq!(call(libc::SYS_chmod, [0, mode, 0, 0, 0, 0]), REFUSE);
+            assert_eq!(call(libc::SYS_fchmodat, [0, 0, mode, 0, 0, 0]), REFUSE);
+            assert_eq!(call(libc::SYS_openat, [0, 0, libc::O_CREAT as u64, mode, 0, 0]), REFUSE);
+            assert_eq!(call(libc::SYS_open, [0, libc::O_TMPFILE as u64, mode, 0, 0, 0]), REFUSE);
+            // Without a new file the mode is whatever was left in the register.
+            assert_eq!(call(libc::SYS_openat, [0, 0, libc::O_DIRECTORY as u64, mode, 0, 0]), ALLOW);
+        }
+        assert_eq!(call(libc::SYS_chmod, [0, 0o1777, 0, 0, 0, 0]), ALLOW);
     }
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use common::{Case, command, plan, run};
+use common::{Case, Outcome, command, plan, run};
 use stead_sandbox::{Access, Bind, Error, Overlay, Place, Plan, RootView, Source};
 
 const CASES: &[(&str, Case)] = &[
@@ -78,7 +78,7 @@ fn contents(directory: &Path) -> Vec<String> {
     all
 }
 
-fn copy_on_write(directory: &Path) {
+fn copy_on_write(directory: &Path) -> Outcome {
     for volatile in [false, true] {
         let (top, bottom) = (fresh(directory, "top"), fresh(directory, "bottom"));
         fs::write(bottom.join("file"), "below").unwrap();
@@ -102,9 +102,10 @@ fn copy_on_write(directory: &Path) {
     let elsewhere = fresh(directory, "elsewhere");
     let overlay = Overlay { work: elsewhere, ..layers(directory, vec![directory.to_owned()]) };
     assert!(refusal(&Plan { binds: vec![Bind::overlay(overlay, "/workspace")], ..plan(directory) }).contains("beside"));
+    Ok(())
 }
 
-fn forged_attributes(directory: &Path) {
+fn forged_attributes(directory: &Path) -> Outcome {
     let bottom = fresh(directory, "bottom");
     fs::create_dir(bottom.join("directory")).unwrap();
     fs::write(bottom.join("directory/file"), "seen").unwrap();
@@ -120,9 +121,10 @@ ls other directory; test -c whiteout && echo a device";
     // And none of it works at the next mount either.
     let (_, again) = shell(&plan, "cd /workspace; ls other directory");
     assert_eq!(again, first, "later");
+    Ok(())
 }
 
-fn protected(directory: &Path) {
+fn protected(directory: &Path) -> Outcome {
     let workspace = fresh(directory, "protected");
     fs::create_dir_all(workspace.join(".git/hooks")).unwrap();
     fs::write(workspace.join(".git/config"), "kept").unwrap();
@@ -162,9 +164,10 @@ fn protected(directory: &Path) {
         assert_eq!(fs::read_to_string(workspace.join(".git/config")).unwrap(), "kept");
         assert_eq!(contents(&workspace.join(".git/hooks")), ["pre-commit=kept"]);
     }
+    Ok(())
 }
 
-fn reserved(directory: &Path) {
+fn reserved(directory: &Path) -> Outcome {
     let workspace = fresh(directory, "reserved");
     let protected = vec!["/workspace/.git/hooks".into(), "/workspace/.git/config".into(), "/workspace/.bashrc".into()];
     let plan = Plan { binds: vec![Bind::read_write(&workspace, "/workspace")], protected, ..plan(directory) };
@@ -200,9 +203,10 @@ fn reserved(directory: &Path) {
     let in_memory = Plan { protected: vec!["/home/stead/.config/x".into()], ..common::plan(directory) };
     let (code, _) = shell(&in_memory, "cd /home/stead && touch y .config/y && ! echo x > .config/x && ! mv .config z");
     assert_eq!(code, Some(0));
+    Ok(())
 }
 
-fn reserved_in_a_layer(directory: &Path) {
+fn reserved_in_a_layer(directory: &Path) -> Outcome {
     let bottom = fresh(directory, "bottom");
     let overlay = layers(directory, vec![bottom]);
     let upper = overlay.upper.clone();
@@ -212,9 +216,10 @@ fn reserved_in_a_layer(directory: &Path) {
         shell(&plan, "cd /workspace; rm -rf .git .bashrc; mkdir .git/hooks; echo x > .bashrc; mv .git away; ls -A . .git; echo ok > file");
     assert!(text.ends_with(".:\n.bashrc\n.git\n\n.git:\nhooks\n"), "{text}");
     assert_eq!(contents(&upper), ["file=ok\n"]);
+    Ok(())
 }
 
-fn links_fail_closed(directory: &Path) {
+fn links_fail_closed(directory: &Path) -> Outcome {
     let workspace = fresh(directory, "links");
     fs::create_dir_all(workspace.join("real/hooks")).unwrap();
     symlink("real", workspace.join(".git")).unwrap();
@@ -230,9 +235,10 @@ fn links_fail_closed(directory: &Path) {
     for path in ["/workspace/../etc", "relative/../x", "/"] {
         assert!(matches!(Place::start(&Plan { protected: vec![path.into()], ..plan(directory) }), Err(Error::Inside(_))));
     }
+    Ok(())
 }
 
-fn hidden(directory: &Path) {
+fn hidden(directory: &Path) -> Outcome {
     let workspace = fresh(directory, "hidden");
     fs::create_dir(workspace.join("secrets")).unwrap();
     fs::write(workspace.join("secrets/key"), "secret").unwrap();
@@ -244,9 +250,10 @@ fn hidden(directory: &Path) {
     assert!(!text.contains("secret\n") && !text.contains("key"), "{text}");
     assert_eq!(fs::read_to_string(workspace.join("secrets/key")).unwrap(), "secret");
     assert_eq!(fs::read_to_string(workspace.join(".env")).unwrap(), "secret");
+    Ok(())
 }
 
-fn targets_on_the_host(directory: &Path) {
+fn targets_on_the_host(directory: &Path) -> Outcome {
     let (workspace, extra) = (fresh(directory, "targets"), fresh(directory, "extra"));
     fs::write(extra.join("file"), "extra").unwrap();
     let file = extra.join("file");
@@ -266,6 +273,7 @@ fn targets_on_the_host(directory: &Path) {
     assert_eq!(shell(&with(layered), "echo changed > /workspace/deep/data/file && cat /workspace/deep/data/file").1, "changed\n");
     assert_eq!(fs::read_to_string(file).unwrap(), "extra");
     let _ = Source::Host { path: workspace, access: Access::ReadOnly };
+    Ok(())
 }
 
 /// A system with little in it, but enough to run a shell.
@@ -299,7 +307,7 @@ fn library_path(mut command: stead_sandbox::Command) -> stead_sandbox::Command {
     command
 }
 
-fn directory_root(directory: &Path) {
+fn directory_root(directory: &Path) -> Outcome {
     let system = little_system(directory);
     let workspace = fresh(directory, "workspace");
     let plan =
@@ -316,9 +324,10 @@ fn directory_root(directory: &Path) {
     drop(place);
     assert_eq!(contents(&system), before);
     assert_eq!(contents(&workspace), ["made="]);
+    Ok(())
 }
 
-fn overlay_root(directory: &Path) {
+fn overlay_root(directory: &Path) -> Outcome {
     let system = little_system(directory);
     let before = contents(&system);
     let overlay = layers(directory, vec![system.clone()]);
@@ -339,12 +348,14 @@ fn overlay_root(directory: &Path) {
     assert!(!made.iter().any(|made| made.starts_with("dev/") || made.starts_with("tmp/")), "{made:?}");
     let mut again = Place::start(&plan).unwrap();
     assert_eq!(run(&mut again, &library_path(command(&["cat", "/etc/made"]))).0.code, Some(0));
+    Ok(())
 }
 
-fn bounded_memory(directory: &Path) {
+fn bounded_memory(directory: &Path) -> Outcome {
     let plan = Plan { tmp_size: Some(8 << 20), ..plan(directory) };
     let script = "head -c 6000000 /dev/zero > /tmp/x && head -c 6000000 /dev/zero > /dev/shm/x";
     let (code, text) = shell(&plan, script);
     assert!(code != Some(0) && text.contains("No space"), "{text}");
     assert_eq!(shell(&plan, "head -c 6000000 /dev/zero > /home/stead/x").0, Some(0));
+    Ok(())
 }

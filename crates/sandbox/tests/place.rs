@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::{Case, command, end_of, next, null, plan, request, run, started};
+use common::{Case, Outcome, command, end_of, next, null, plan, request, run, started};
 use stead_sandbox::{Command, Error, Event, Limit, Place, StartStep, Streams, fork_apart, message};
 
 const CASES: &[(&str, Case)] = &[
@@ -29,7 +29,7 @@ fn main() {
     common::main(CASES);
 }
 
-fn output_and_end(directory: &Path) {
+fn output_and_end(directory: &Path) -> Outcome {
     let mut place = Place::start(&plan(directory)).unwrap();
     assert!(place.pid() > 0 && place.receive().unwrap().is_none());
     let (exit, text) = run(&mut place, &command(&["sh", "-c", "pwd; echo wrong >&2; head -c 3000000 /dev/zero > /tmp/x; exit 3"]));
@@ -38,9 +38,10 @@ fn output_and_end(directory: &Path) {
     let (exit, _) = run(&mut place, &command(&["sh", "-c", "kill -KILL $$"]));
     assert_eq!((exit.code, exit.signal), (None, Some(9)));
     place.end();
+    Ok(())
 }
 
-fn terminal(directory: &Path) {
+fn terminal(directory: &Path) -> Outcome {
     let mut place = Place::start(&plan(directory)).unwrap();
     let script =
         "tty; stty size; test -t 0 && test -t 1 && test -t 2 && exec 3<>/dev/tty && echo own; read line; echo got $line; ls /dev/pts";
@@ -64,9 +65,10 @@ fn terminal(directory: &Path) {
     let mut keeper = File::from(started(&mut place).unwrap());
     let length = keeper.read(&mut part).unwrap();
     assert_eq!(String::from_utf8_lossy(&part[..length]).trim_end(), "/dev/pts/0");
+    Ok(())
 }
 
-fn start_failures(directory: &Path) {
+fn start_failures(directory: &Path) -> Outcome {
     let mut place = Place::start(&plan(directory)).unwrap();
     let mut fail = |command: &Command| {
         request(&mut place, 5, command);
@@ -90,9 +92,10 @@ fn start_failures(directory: &Path) {
         other => panic!("{other:?}"),
     }
     assert_eq!(run(&mut place, &command(&["true"])).0.code, Some(0));
+    Ok(())
 }
 
-fn limits(directory: &Path) {
+fn limits(directory: &Path) -> Outcome {
     let mut place = Place::start(&plan(directory)).unwrap();
     let limits = vec![(Limit::OpenFiles, 17), (Limit::FileSize, 4096), (Limit::CpuSeconds, 1 << 40)];
     let bounded =
@@ -105,9 +108,10 @@ fn limits(directory: &Path) {
     let busy = Command { limits: vec![(Limit::CpuSeconds, 1)], ..command(&["sh", "-c", "while :; do :; done"]) };
     let (exit, _) = run(&mut place, &busy);
     assert!(matches!(exit.signal, Some(libc::SIGKILL | libc::SIGXCPU)), "{exit:?}");
+    Ok(())
 }
 
-fn signals(directory: &Path) {
+fn signals(directory: &Path) -> Outcome {
     let mut place = Place::start(&plan(directory)).unwrap();
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
     let null = null();
@@ -125,9 +129,10 @@ fn signals(directory: &Path) {
     assert_eq!((exit.process, exit.signal), (9, Some(libc::SIGTERM)));
     // The one in the background is gone too: nobody holds the pipe.
     assert_eq!(read.read(&mut part).unwrap(), 0);
+    Ok(())
 }
 
-fn strays(directory: &Path) {
+fn strays(directory: &Path) -> Outcome {
     let mut place = Place::start(&plan(directory)).unwrap();
     let (exit, _) =
         run(&mut place, &command(&["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do (true & true); done; (sleep 0.05 >/dev/null 2>&1 &)"]));
@@ -137,9 +142,10 @@ fn strays(directory: &Path) {
     let (_, text) = run(&mut place, &command(&["sh", "-c", "ls -d /proc/[0-9]* | wc -l"]));
     // init, the shell, ls and wc.
     assert!(text.trim().parse::<u32>().unwrap() <= 4, "{text}");
+    Ok(())
 }
 
-fn many_without_reading(directory: &Path) {
+fn many_without_reading(directory: &Path) -> Outcome {
     let mut place = Place::start(&plan(directory)).unwrap();
     let large = "x".repeat(8_000);
     let count = 300;
@@ -158,18 +164,20 @@ fn many_without_reading(directory: &Path) {
         }
     }
     assert_eq!(starts, count);
+    Ok(())
 }
 
-fn large_environment(directory: &Path) {
+fn large_environment(directory: &Path) -> Outcome {
     let mut place = Place::start(&plan(directory)).unwrap();
     let mut command = command(&["sh", "-c", "env | wc -c"]);
     command.env.extend((0..10).map(|number| (format!("LARGE_{number}").into(), "y".repeat(100_000).into())));
     let (exit, text) = run(&mut place, &command);
     assert_eq!(exit.code, Some(0));
     assert!(text.trim().parse::<u32>().unwrap() > 1_000_000, "{text}");
+    Ok(())
 }
 
-fn ended(directory: &Path) {
+fn ended(directory: &Path) -> Outcome {
     let mut place = Place::start(&plan(directory)).unwrap();
     request(&mut place, 1, &command(&["sleep", "100"]));
     started(&mut place);
@@ -185,9 +193,10 @@ fn ended(directory: &Path) {
     let null = null();
     assert!(matches!(place.request(2, &command(&["true"]), Streams::Pipes([null.as_fd(); 3])), Err(Error::Ended)));
     assert!(matches!(place.signal(2, 9), Err(Error::Ended)));
+    Ok(())
 }
 
-fn apart(_: &Path) {
+fn apart(_: &Path) -> Outcome {
     let (ours, theirs) = message::pair().unwrap();
     let not_kept = File::open("/dev/null").unwrap();
     let number = std::os::fd::AsRawFd::as_raw_fd(&not_kept);
@@ -210,4 +219,5 @@ fn apart(_: &Path) {
     let status = rustix::process::waitid(rustix::process::WaitId::PidFd(pidfd.as_fd()), rustix::process::WaitIdOptions::EXITED).unwrap();
     assert_eq!(status.unwrap().exit_status(), Some(101));
     assert!(pid > 0);
+    Ok(())
 }

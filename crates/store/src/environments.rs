@@ -1,7 +1,7 @@
 //! Environments, read together with the sandbox behind them.
 
 use stead_domain::environment::{
-    BoundToType, Environment, EnvironmentMode, EnvironmentStatus, Lifetime, ProviderStatus, Purpose, Runtime, Scope,
+    BoundToType, Environment, EnvironmentMode, EnvironmentStatus, Lifetime, ProviderStatus, Purpose, Runtime, Scope, ScopeFilter,
 };
 use stead_domain::ids::{EnvironmentId, HostId, ProjectId, SandboxId};
 use stead_domain::page::PageRequest;
@@ -200,7 +200,8 @@ pub struct EnvironmentFilter {
     pub lifetime: Option<Lifetime>,
     pub environment_mode: Option<EnvironmentMode>,
     pub purpose: Option<Purpose>,
-    pub scope: Option<Scope>,
+    /// None for those without a scope, which is what a caller gets that does not ask.
+    pub scope: Option<ScopeFilter>,
     pub owned_by: Option<String>,
     pub bound_to_type: Option<BoundToType>,
     pub bound_to_id: Option<String>,
@@ -217,6 +218,11 @@ pub async fn list(unit: &mut Unit, project: ProjectId, filter: &EnvironmentFilte
     if !filter.include_destroyed && filter.status != Some(EnvironmentStatus::Destroyed) {
         sql = sql.push(" AND t.destroyed_at IS NULL");
     }
+    sql = match filter.scope {
+        None => sql.push(" AND t.scope IS NULL"),
+        Some(ScopeFilter::Owner) => sql.bind(" AND t.scope = ?", Scope::Owner),
+        Some(ScopeFilter::Any) => sql,
+    };
     sql = sql
         .bind_some(" AND (t.destroyed_at IS NULL OR t.destroyed_at >= ?)", filter.destroyed_since)
         .bind_some(" AND t.provider = ?", filter.provider)
@@ -224,7 +230,6 @@ pub async fn list(unit: &mut Unit, project: ProjectId, filter: &EnvironmentFilte
         .bind_some(" AND t.lifetime = ?", filter.lifetime)
         .bind_some(" AND t.environment_mode = ?", filter.environment_mode)
         .bind_some(" AND t.purpose = ?", filter.purpose)
-        .bind_some(" AND t.scope = ?", filter.scope)
         .bind_some(" AND t.owned_by = ?", filter.owned_by.as_deref())
         .bind_some(" AND t.bound_to_type = ?", filter.bound_to_type)
         .bind_some(" AND t.bound_to_id = ?", filter.bound_to_id.as_deref())

@@ -48,11 +48,28 @@ pub struct Store {
     database: Arc<dyn Database>,
 }
 
-/// Opens a store and brings its schema up to date. The only way to a database.
+/// What becomes of a store whose schema is older than this binary's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Schema {
+    BringUpToDate,
+    /// It is refused: whoever only reads must not change it for those who still use it.
+    LeaveAsItIs,
+}
+
+/// Opens a store and brings its schema up to date. With [`open_as_it_is`], the only way to a database.
 pub async fn open(location: &Location) -> Result<Store> {
+    open_with(location, Schema::BringUpToDate).await
+}
+
+/// Opens a store that has this binary's schema, and changes nothing.
+pub async fn open_as_it_is(location: &Location) -> Result<Store> {
+    open_with(location, Schema::LeaveAsItIs).await
+}
+
+async fn open_with(location: &Location, schema: Schema) -> Result<Store> {
     let database: Arc<dyn Database> = match location {
-        Location::Sqlite(path) => Arc::new(backend::sqlite::Sqlite::open(path).await?),
-        Location::Postgres(url) => Arc::new(backend::postgres::Postgres::open(url).await?),
+        Location::Sqlite(path) => Arc::new(backend::sqlite::Sqlite::open(path, schema).await?),
+        Location::Postgres(url) => Arc::new(backend::postgres::Postgres::open(url, schema).await?),
     };
     Ok(Store { database })
 }

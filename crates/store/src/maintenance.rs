@@ -1,6 +1,7 @@
 //! What is kept, how much of it, and what may go.
 
 use stead_domain::Timestamp;
+use stead_domain::ids::ProjectId;
 
 use crate::error::Result;
 use crate::unit::Unit;
@@ -40,6 +41,31 @@ pub async fn prunable(unit: &mut Unit, horizon: Horizon) -> Result<Vec<(&'static
     ] {
         let row = unit.fetch_optional(sql, &[before.into()]).await?;
         counts.push((what, row.map_or(Ok(0), |row| row.reader().count())?));
+    }
+    Ok(counts)
+}
+
+/// The same by project, for those that are still there to be told. Idempotency records belong to callers and to no project.
+pub async fn prunable_by_project(unit: &mut Unit, horizon: Horizon) -> Result<Vec<(ProjectId, &'static str, u64)>> {
+    let mut counts = Vec::new();
+    for (what, sql, before) in [
+        (
+            "audit_records",
+            "SELECT p.id, COUNT(*) FROM audit a JOIN projects p ON p.id = a.project_id WHERE a.at < $1 AND p.deleted_at IS NULL
+             GROUP BY p.id ORDER BY p.id",
+            horizon.audit,
+        ),
+        (
+            "tombstones",
+            "SELECT p.id, COUNT(*) FROM environments e JOIN projects p ON p.id = e.project_id WHERE e.destroyed_at < $1 AND p.deleted_at IS NULL
+             GROUP BY p.id ORDER BY p.id",
+            horizon.tombstones,
+        ),
+    ] {
+        for row in unit.fetch(sql, &[before.into()]).await? {
+            let mut row = row.reader();
+            counts.push((row.parsed()?, what, row.count()?));
+        }
     }
     Ok(counts)
 }

@@ -1,5 +1,8 @@
 //! Numbered migrations, in pairs: the same number brings both databases to the same columns. An applied one is never edited.
 
+use std::cmp::Ordering;
+
+use crate::Schema;
 use crate::error::{Result, StoreError};
 use crate::unit::{Dialect, Unit};
 use crate::value::Value;
@@ -32,8 +35,15 @@ pub(crate) fn newest() -> i64 {
     MIGRATIONS.last().map_or(0, |migration| migration.version)
 }
 
+pub(crate) async fn prepare(unit: &mut Unit, schema: Schema) -> Result<()> {
+    match schema {
+        Schema::BringUpToDate => run(unit).await,
+        Schema::LeaveAsItIs => check(unit).await,
+    }
+}
+
 /// Brings the schema up to date, or refuses a store that a newer binary wrote.
-pub(crate) async fn run(unit: &mut Unit) -> Result<()> {
+async fn run(unit: &mut Unit) -> Result<()> {
     unit.batch("CREATE TABLE IF NOT EXISTS schema_migrations (version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL)").await?;
     let present = current(unit).await?;
     if present > newest() {
@@ -52,6 +62,21 @@ pub(crate) async fn run(unit: &mut Unit) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Changes nothing: whether the schema is the one that this binary knows.
+async fn check(unit: &mut Unit) -> Result<()> {
+    let known = match unit.dialect() {
+        Dialect::Sqlite => unit.query("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'", &[]).await?,
+        Dialect::Postgres => unit.query("SELECT CAST(to_regclass('schema_migrations') AS TEXT)", &[]).await?,
+    };
+    let known = known.first().map_or(Ok(None), |row| row.reader().optional_text())?.is_some();
+    let present = if known { current(unit).await? } else { 0 };
+    match present.cmp(&newest()) {
+        Ordering::Less => Err(StoreError::TooOld { store: present, binary: newest() }),
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(StoreError::TooNew { store: present, binary: newest() }),
+    }
 }
 
 async fn apply(unit: &mut Unit, migration: &Migration, sql: &'static str) -> Result<()> {

@@ -5,7 +5,7 @@ use axum::response::Response;
 use http::StatusCode;
 use stead_app::environments::EnvironmentQuery;
 use stead_domain::Timestamp;
-use stead_domain::environment::{BoundToType, Environment, EnvironmentMode, EnvironmentStatus, Lifetime, Purpose, Scope};
+use stead_domain::environment::{BoundToType, Environment, EnvironmentMode, EnvironmentStatus, Lifetime, Purpose, ScopeFilter};
 use stead_domain::page::Page;
 use stead_domain::provider::ProviderName;
 
@@ -15,10 +15,10 @@ use crate::openapi::AnyErrors;
 use crate::query::Query;
 use crate::reply::{Result, json};
 
-/// The environments of a project, newest first. Destroyed ones are left out unless they are asked for.
+/// The environments of a project, newest first: those without a scope, unless `scope` says otherwise. Destroyed ones are left out unless they are asked for.
 #[utoipa::path(
     get, path = "/v1/projects/{project}/environments", tag = "environments", operation_id = "listEnvironments",
-    params(("project" = String, Path, description = "The project's handle"), ("cursor" = Option<String>, Query, description = "Where the page begins, from `next_cursor` of the one before"), ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Rows of a page; 50 when it is left out"), ("provider" = Option<ProviderName>, Query), ("status" = Option<EnvironmentStatus>, Query), ("lifetime" = Option<Lifetime>, Query), ("environment_mode" = Option<EnvironmentMode>, Query), ("purpose" = Option<Purpose>, Query), ("scope" = Option<Scope>, Query), ("owned_by" = Option<String>, Query), ("bound_to_type" = Option<BoundToType>, Query), ("bound_to_id" = Option<String>, Query), ("include_destroyed" = Option<bool>, Query, description = "Also those of which only the record is left"), ("destroyed_since" = Option<Timestamp>, Query, description = "Narrows destroyed ones only"), ("name" = Option<String>, Query, description = "Exactly this name, in any case"), ("reference" = Option<String>, Query, description = "The beginning of an id or of a name")),
+    params(("project" = String, Path, description = "The project's handle"), ("cursor" = Option<String>, Query, description = "Where the page begins, from `next_cursor` of the one before"), ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Rows of a page; 50 when it is left out"), ("provider" = Option<ProviderName>, Query), ("status" = Option<EnvironmentStatus>, Query), ("lifetime" = Option<Lifetime>, Query), ("environment_mode" = Option<EnvironmentMode>, Query), ("purpose" = Option<Purpose>, Query), ("scope" = Option<ScopeFilter>, Query, description = "`owner` for those whose names are unique per owner, best together with `owned_by`; when it is left out, those without a scope; `any`, an addition of Stead's, for both"), ("owned_by" = Option<String>, Query, description = "Only those of this owner, among those that `scope` shows"), ("bound_to_type" = Option<BoundToType>, Query), ("bound_to_id" = Option<String>, Query), ("include_destroyed" = Option<bool>, Query, description = "Also those of which only the record is left"), ("destroyed_since" = Option<Timestamp>, Query, description = "Narrows destroyed ones only"), ("name" = Option<String>, Query, description = "Exactly this name, in any case"), ("reference" = Option<String>, Query, description = "The beginning of an id or of a name")),
     responses((status = 200, body = Page<Environment>, description = "A page"), AnyErrors),
 )]
 pub async fn handler(Shared(state): Shared<State>, In(entered): In, mut query: Query) -> Result<Response> {
@@ -29,7 +29,7 @@ pub async fn handler(Shared(state): Shared<State>, In(entered): In, mut query: Q
         lifetime: query.parsed::<Lifetime>("lifetime")?,
         environment_mode: query.parsed::<EnvironmentMode>("environment_mode")?,
         purpose: query.parsed::<Purpose>("purpose")?,
-        scope: query.parsed::<Scope>("scope")?,
+        scope: query.parsed::<ScopeFilter>("scope")?,
         owned_by: query.text("owned_by")?,
         bound_to_type: query.parsed::<BoundToType>("bound_to_type")?,
         bound_to_id: query.text("bound_to_id")?,

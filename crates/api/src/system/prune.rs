@@ -27,7 +27,9 @@ pub struct Pruned {
     items: Vec<PrunedItem>,
 }
 
-/// Remove what is older than the retention settings keep it.
+/// Remove what is older than the retention settings keep it, and workspaces that a restore left without a record.
+///
+/// Each project from which rows went keeps an audit record of how many.
 #[utoipa::path(
     post, path = "/v1/system/prune", tag = "system", operation_id = "prune",
     params(("Idempotency-Key" = Option<String>, Header, description = "Your word for this attempt; a repetition has the same outcome")),
@@ -39,6 +41,6 @@ pub async fn handler(
     Who(caller): Who,
     OptionalJson(PruneRequest { dry_run }): OptionalJson<PruneRequest>,
 ) -> Result<Response> {
-    let prune = async { Ok(Pruned { dry_run, items: state.app.prune(dry_run).await? }) };
+    let prune = async { Ok(Pruned { dry_run, items: state.app.prune(&caller, dry_run).await? }) };
     outcome(StatusCode::OK, state.app.once(&caller, prune).await?)
 }

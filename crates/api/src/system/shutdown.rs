@@ -20,6 +20,8 @@ pub struct ShutdownRequest {
 }
 
 /// End the server. Requests under way finish; commands that run go on unless `all` is set.
+///
+/// An `Idempotency-Key` is taken and has no effect: a server that is asked twice ends once.
 #[utoipa::path(
     post, path = "/v1/system/shutdown", tag = "system", operation_id = "shutdown",
     params(),

@@ -1,11 +1,11 @@
 //! A command run to its end, with what it printed: the published shape, over the same processes.
 
 use stead_domain::ids::EnvironmentId;
-use stead_domain::process::{OutputStream, Process, ProcessExit};
+use stead_domain::process::{OutputStream, Process, ProcessExit, StdinMode};
 use stead_domain::process_request::{ExecRequest, ExecResult};
 use stead_domain::{Code, Error, Result};
 
-use crate::place::{Frame, Place, PlaceError};
+use crate::place::{Frame, Place, PlaceError, Progress};
 use crate::processes::start::Begun;
 use crate::{App, Entered};
 
@@ -31,9 +31,9 @@ impl App {
             Err(error) => return Err(self.unless_unknown(entered, environment, error).await),
         };
         let begun = self.begin_process(entered, environment, new).await?;
-        let exit = self.until_exit(&begun, stdin.as_deref().unwrap_or_default()).await?;
+        let (exit, end) = self.until_exit(&begun, stdin.as_deref().unwrap_or_default()).await?;
         let Begun { process, ground, again } = begun;
-        let (streams, truncated) = collect(ground.place()?, &process).await?;
+        let (streams, truncated) = collect(ground.place()?, &process, end).await?;
         let [stdout, stderr] = streams.map(|bytes| match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
@@ -42,28 +42,35 @@ impl App {
         Ok(Executed { result, process: super::read::ended(process, exit), truncated, again })
     }
 
-    async fn until_exit(&self, begun: &Begun, stdin: &str) -> Result<ProcessExit> {
-        if let Some(exit) = &begun.process.exit {
-            return Ok(exit.clone());
-        }
+    /// How it ended, and where its output was then.
+    async fn until_exit(&self, begun: &Begun, stdin: &str) -> Result<(ProcessExit, u64)> {
         let (place, environment, id) = (begun.ground.place()?, begun.process.environment_id, begun.process.id);
-        let waiting = self.exit_at(place, environment, id);
-        let exit = match begun.process.stdin {
-            stead_domain::process::StdinMode::Closed => waiting.await?,
+        // What was started just now has nothing to tell yet: to wait for more than that is one question less.
+        let seen = if begun.again { place.progress(environment, id).await? } else { Some(Progress::default()) };
+        if let (Some(exit), seen) = (&begun.process.exit, &seen) {
+            return Ok((exit.clone(), seen.as_ref().map_or(0, |seen| seen.end)));
+        }
+        let waiting = async {
+            match seen {
+                Some(seen) => self.exit_after(place, environment, id, seen).await,
+                None => Ok(None),
+            }
+        };
+        let over = match begun.process.stdin {
+            StdinMode::Closed => waiting.await?,
             // A program need not read all that it is given, or anything.
-            stead_domain::process::StdinMode::Open => {
+            StdinMode::Open => {
                 tokio::pin!(waiting);
-                let feeding = feed(place, &begun.process, stdin.as_bytes());
                 tokio::select! {
-                    exit = &mut waiting => exit?,
-                    fed = feeding => {
+                    over = &mut waiting => over?,
+                    fed = feed(place, &begun.process, stdin.as_bytes()) => {
                         fed?;
                         waiting.await?
                     }
                 }
             }
         };
-        exit.ok_or_else(|| {
+        over.and_then(|over| over.exit.map(|exit| (exit, over.end))).ok_or_else(|| {
             Error::new(Code::ProviderFailed, format!("the place of process `{id}` lost it"))
                 .detail("process_id", id.to_string())
                 .suggestion("`stead ps --all` shows what is known of it; `stead doctor` says more")
@@ -84,7 +91,7 @@ async fn feed(place: &dyn Place, process: &Process, bytes: &[u8]) -> Result<(), 
                 if reached == bytes.len() && end {
                     return Ok(());
                 }
-                if reached <= written && end {
+                if reached <= written {
                     // Nothing was taken: it waits until the program reads.
                     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
                 }
@@ -98,9 +105,8 @@ async fn feed(place: &dyn Place, process: &Process, bytes: &[u8]) -> Result<(), 
 }
 
 /// What was stored of both streams when it ended, each up to the limit.
-async fn collect(place: &dyn Place, process: &Process) -> Result<([Vec<u8>; 2], Vec<OutputStream>)> {
+async fn collect(place: &dyn Place, process: &Process, end: u64) -> Result<([Vec<u8>; 2], Vec<OutputStream>)> {
     let (environment, id) = (process.environment_id, process.id);
-    let end = place.progress(environment, id).await?.map_or(0, |progress| progress.end);
     let mut streams = [Vec::new(), Vec::new()];
     let mut truncated = [false, false];
     let mut from = 0;

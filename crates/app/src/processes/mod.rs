@@ -11,6 +11,7 @@ mod output;
 mod read;
 mod remove;
 mod start;
+mod strays;
 mod wait;
 mod watch;
 

@@ -7,7 +7,7 @@ use stead_domain::ids::{EnvironmentId, ProcessId};
 use stead_domain::process::{Process, ProcessExit};
 use tokio::time::{Instant, timeout_at};
 
-use crate::place::{Place, PlaceError};
+use crate::place::{Place, PlaceError, Progress};
 use crate::processes::read::ended;
 use crate::{App, Entered};
 
@@ -51,11 +51,22 @@ impl App {
         environment: EnvironmentId,
         id: ProcessId,
     ) -> Result<Option<ProcessExit>, PlaceError> {
-        let Some(mut seen) = place.progress(environment, id).await? else { return Ok(None) };
+        let Some(seen) = place.progress(environment, id).await? else { return Ok(None) };
+        Ok(self.exit_after(place, environment, id, seen).await?.and_then(|progress| progress.exit))
+    }
+
+    /// The same, from what was seen last, and with how far it had come by then.
+    pub(crate) async fn exit_after(
+        &self,
+        place: &dyn Place,
+        environment: EnvironmentId,
+        id: ProcessId,
+        mut seen: Progress,
+    ) -> Result<Option<Progress>, PlaceError> {
         loop {
-            if let Some(exit) = seen.exit {
-                self.watches.note(id, &exit);
-                return Ok(Some(exit));
+            if let Some(exit) = &seen.exit {
+                self.watches.note(id, exit);
+                return Ok(Some(seen));
             }
             seen = match place.further(environment, id, &seen).await {
                 Err(PlaceError::NoProcess) => return Ok(None),

@@ -52,6 +52,10 @@ impl Watches {
         self.entries().remove(&id);
     }
 
+    pub(crate) fn has(&self, id: ProcessId) -> bool {
+        self.entries().contains_key(&id)
+    }
+
     /// Keeps what was said of the end until the row says it too.
     pub(crate) fn note(&self, id: ProcessId, exit: &ProcessExit) {
         if let Some(entry) = self.entries().get_mut(&id) {

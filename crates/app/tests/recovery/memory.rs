@@ -372,6 +372,11 @@ impl Place for MemoryPlace {
         Ok((running > 0).then_some(Activity { processes: running, ..Activity::default() }))
     }
 
+    async fn running(&self) -> Result<Vec<(EnvironmentId, ProcessId)>, PlaceError> {
+        let programs = self.programs();
+        Ok(programs.iter().filter(|(_, program)| program.exit.is_none()).map(|(id, program)| (program.environment, *id)).collect())
+    }
+
     async fn forget(&self, environment: EnvironmentId, process: Option<ProcessId>) -> Result<(), PlaceError> {
         let forget = || {
             self.programs().retain(|id, program| program.environment != environment || process.is_some_and(|process| process != *id));

@@ -90,7 +90,8 @@ fn what_was_said_of_an_end_is_never_taken_back() {
     let environment = life.created("web", None).id;
     let process = life.start_process(&world, environment, &["sleep"], None).unwrap();
     world.cloud.place.exit(process.id, 1);
-    assert_eq!(life.process(environment, process.id).status, ProcessStatus::Exited);
+    let told = life.process(environment, process.id);
+    assert_eq!((told.status, told.exit), (ProcessStatus::Exited, world.cloud.place.exit_of(process.id)));
     for _ in 0..3 {
         world.cloud.place.plan(Call::Progress, Mishap::Fail);
     }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use stead_app::Outcome;
 use stead_app::processes::{Executed, Piece, ProcessQuery};
+use stead_app::{Outcome, Place, Premises, StartProcess};
 use stead_domain::environment::EnvironmentStatus;
-use stead_domain::ids::EnvironmentId;
+use stead_domain::ids::{EnvironmentId, ProcessId};
 use stead_domain::page::PageRequest;
-use stead_domain::process::{ExitCause, OutputStream, ProcessStatus, TerminalSize};
+use stead_domain::process::{ExitCause, OutputStream, ProcessLimits, ProcessStatus, TerminalSize};
 use stead_domain::process_request::ExecRequest;
 use stead_domain::signal::Signal;
 use stead_domain::{Code, Result};
@@ -189,5 +189,40 @@ fn what_was_over_for_long_enough_is_forgotten() {
         })
         .unwrap();
     assert_eq!(listed.items.iter().map(|process| process.id).collect::<Vec<_>>(), [running]);
+    life.end();
+}
+
+#[test]
+fn a_program_that_a_crash_left_without_a_row_is_ended_at_its_second_sighting() {
+    let world = World::sqlite();
+    let life = world.live();
+    let record = life.created("web", None);
+    let kept = life.start_process(&world, record.id, &["sleep"], None).unwrap().id;
+    let stray = ProcessId::new(&world.context);
+    let premises = Premises {
+        environment: record.id,
+        sandbox: record.sandbox_id,
+        name: record.name,
+        spec: record.spec,
+        spec_version: record.spec_version,
+    };
+    let start = StartProcess {
+        id: stray,
+        argv: vec!["sleep".to_owned()],
+        cwd: None,
+        env: Vec::new(),
+        stdin_open: false,
+        terminal: None,
+        timeout: None,
+        limits: ProcessLimits::default(),
+        fence: 0,
+    };
+    life.run(world.cloud.place.start(&premises, &start)).unwrap();
+    let mut sightings = std::collections::HashMap::new();
+    life.run(life.app.sweep(&mut sightings));
+    assert!(world.cloud.place.exit_of(stray).is_none());
+    life.run(life.app.sweep(&mut sightings));
+    assert!(!world.cloud.place.knows(stray));
+    assert!(world.cloud.place.exit_of(kept).is_none(), "what has a row is left alone");
     life.end();
 }

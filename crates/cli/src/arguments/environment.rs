@@ -181,7 +181,7 @@ Examples:
   stead env apply -f .stead/environments
   stead env apply -f .
 
-Every file is read and checked before the first is applied.")]
+Every file is read and checked before the first is applied. One that then fails keeps none of the others from being applied.")]
 pub struct Apply {
     /// A definition file, or a directory of them
     #[arg(short, long = "file", value_name = "FILE|DIR", required = true)]

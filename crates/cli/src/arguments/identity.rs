@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use stead_domain::duration::Duration;
 
 use super::lists::ListArguments;
+use super::words::duration;
 
 #[derive(Subcommand, Debug)]
 pub enum KeyCommand {
@@ -23,7 +24,7 @@ pub enum KeyCommand {
 #[command(after_help = "\
 Examples:
   stead key create laptop -o laptop.key
-  stead key create nightly --for ci-bot --expires 720h > nightly.key
+  stead key create nightly --for ci-bot --expires 30d > nightly.key
   stead login https://stead.example.org --key-file laptop.key
 
 The key goes to stdout and is never shown again; everything else goes to stderr.")]
@@ -33,8 +34,8 @@ pub struct CreateKey {
     /// Whose key it is: a member's name or id; without it, your own
     #[arg(long = "for", value_name = "PRINCIPAL")]
     pub principal: Option<String>,
-    /// How long it is good for, e.g. 720h
-    #[arg(long, value_name = "DURATION")]
+    /// How long it is good for, e.g. 90d or 12h
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub expires: Option<Duration>,
     /// Write the key to a new file that only you can read
     #[arg(short, long, value_name = "FILE")]

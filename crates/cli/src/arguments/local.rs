@@ -16,6 +16,7 @@ pub struct Down {
 Examples:
   stead login https://stead.example.org --key-file stead.key
   stead login https://stead.example.org --key-file - --profile work
+  stead login https://10.0.0.5:7070 --key-file stead.key --ca-file cert.pem
 
 The profile is used from then on; `--profile local` is the local server.")]
 pub struct Login {

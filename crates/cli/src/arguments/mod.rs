@@ -46,6 +46,9 @@ pub struct GlobalArguments {
     /// A file that holds the API key, `-` for stdin (the key itself in STEAD_API_KEY)
     #[arg(long, global = true, value_name = "FILE", help_heading = "Connection")]
     pub key_file: Option<PathBuf>,
+    /// A file of certificates, in PEM, to trust instead of the machine's (STEAD_CA_FILE)
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Connection")]
+    pub ca_file: Option<PathBuf>,
     /// The project's handle (STEAD_PROJECT)
     #[arg(short, long, alias = "house", global = true, value_name = "HANDLE", help_heading = "Connection", add = completion::projects())]
     pub project: Option<String>,
@@ -102,19 +105,19 @@ pub enum Command {
     /// A terminal in an environment
     Shell(process::Shell),
     /// Environments: places to work
-    #[command(subcommand, visible_alias = "environment")]
+    #[command(subcommand, visible_aliases = ["environment", "environments"])]
     Env(environment::EnvironmentCommand),
     /// Projects and who belongs to them
-    #[command(subcommand, visible_alias = "house")]
+    #[command(subcommand, visible_alias = "house", alias = "projects")]
     Project(project::ProjectCommand),
     /// API keys
-    #[command(subcommand)]
+    #[command(subcommand, alias = "keys")]
     Key(identity::KeyCommand),
     /// Sandboxes: what stands behind environments
-    #[command(subcommand)]
+    #[command(subcommand, alias = "sandboxes")]
     Sandbox(sandbox::SandboxCommand),
     /// Providers: who makes sandboxes
-    #[command(subcommand)]
+    #[command(subcommand, alias = "providers")]
     Provider(sandbox::ProviderCommand),
     /// Who changed what
     Audit(system::Audit),
@@ -123,7 +126,7 @@ pub enum Command {
     /// The server's own affairs
     #[command(subcommand)]
     System(system::SystemCommand),
-    /// Remove records that the server has kept for long enough
+    /// Remove what the server has kept for long enough
     Prune(system::Prune),
     /// The settings that commands use
     #[command(subcommand)]

@@ -20,7 +20,7 @@ pub enum ProjectCommand {
     #[command(visible_alias = "rm")]
     Delete(Delete),
     /// Who belongs to the project
-    #[command(subcommand)]
+    #[command(subcommand, alias = "member")]
     Members(MembersCommand),
 }
 
@@ -57,7 +57,7 @@ pub enum MembersCommand {
     /// Admit somebody new by name, or a principal that exists by its id
     Add(AddMember),
     /// Take somebody out of the project
-    #[command(visible_alias = "rm")]
+    #[command(visible_alias = "rm", alias = "delete")]
     Remove(RemoveMember),
     /// Give a member another role
     Role(SetRole),

@@ -37,6 +37,9 @@ pub struct Prune {
     /// Only say what would go
     #[arg(long)]
     pub dry_run: bool,
+    /// Do not ask before workspaces go
+    #[arg(short, long)]
+    pub yes: bool,
 }
 
 #[derive(Args, Debug)]

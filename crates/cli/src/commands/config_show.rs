@@ -22,6 +22,9 @@ pub fn run(invocation: &Invocation<'_>) -> Result<()> {
     if let Some(key) = &settings.key {
         add("key", format!("{}…", key.value.prefix()), &key.source);
     }
+    if let Some(path) = &settings.ca_file {
+        add("ca-file", path.value.display().to_string(), &path.source);
+    }
     add("project", settings.project.value.clone(), &settings.project.source);
     if let Ok(path) = ConfigFile::path(&invocation.surroundings) {
         add("configuration", path.display().to_string(), &Source::Default);

@@ -4,7 +4,7 @@ use stead_domain::{Code, Error, api_key, names};
 use crate::arguments::local::Login;
 use crate::failure::Result;
 use crate::invocation::Invocation;
-use crate::settings::{ConfigFile, Credentials, LOCAL_PROFILE, read_key_file};
+use crate::settings::{ConfigFile, Credentials, LOCAL_PROFILE, Profile, read_key_file};
 
 const DEFAULT_PROFILE: &str = "default";
 
@@ -22,16 +22,20 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Login) -> Result<()> {
         invocation.printer.warn("the key travels unencrypted over plain http");
     }
     let claimed = invocation.global.project.clone().or_else(|| api_key::split(key.reveal()).1.map(str::to_owned));
-    let client = Client::new(endpoint.clone(), Some(key.clone()), claimed.as_deref().unwrap_or("default"), invocation.context.clone());
+    let surroundings = &invocation.surroundings;
+    let ca_file = invocation.global.ca_file.clone().or_else(|| surroundings.path("STEAD_CA_FILE")).map(|path| surroundings.absolute(&path));
+    let client = Client::new(endpoint.clone(), Some(key.clone()), claimed.as_deref().unwrap_or("default"), invocation.context.clone())
+        .trusting(ca_file.clone());
     let identity = client.identity().await?;
     let project = claimed.or_else(|| identity.project.clone());
     // The key first: a profile without one would ask the server as nobody.
-    Credentials::set(&invocation.surroundings, name, &key)?;
-    ConfigFile::write_profile(&invocation.surroundings, name, &endpoint.to_string(), project.as_deref())?;
+    Credentials::set(surroundings, name, &key)?;
+    let profile = Profile { url: Some(endpoint.to_string()), ca_file, project: project.clone() };
+    ConfigFile::write_profile(surroundings, name, &profile)?;
     invocation.printer.record(&identity, &identity.principal_id.to_string(), |printer| {
         printer.note(&format!("logged in to {endpoint} as {} ({})", identity.name, identity.principal_id));
         printer.note(&format!("profile {name} is used from now on, project {}", project.as_deref().unwrap_or("default")));
-        printer.hint("back to the local server: stead --profile local …, or `stead logout`");
+        printer.hint("back to the local server: `stead --profile local …`, or `stead logout`");
         Ok(())
     })
 }

@@ -1,5 +1,5 @@
-use serde_json::Value;
-use stead_client::System;
+use serde_json::{Value, json};
+use stead_client::{Client, ClientError, System};
 
 use crate::connection;
 use crate::failure::Result;
@@ -12,7 +12,12 @@ pub async fn run(invocation: &Invocation<'_>) -> Result<()> {
         let endpoint = settings.endpoint().to_string();
         return Err(connection::not_running(endpoint.trim_start_matches("unix:").as_ref()).into());
     };
-    let system = client.system().await?;
+    let system = match client.system().await {
+        Ok(system) => system,
+        // What the server is and where its files are is its operator's business; that it is there is everybody's.
+        Err(ClientError::Reply { status: 403, .. }) => return of_member(invocation.printer, &client).await,
+        Err(error) => return Err(error.into()),
+    };
     let uptime = human::duration(invocation.now().since(system.started_at));
     invocation.printer.record(&system, &system.address, |printer| show(printer, &system, &client.endpoint().to_string(), uptime))
 }
@@ -34,6 +39,24 @@ fn show(printer: &Printer, system: &System, endpoint: &str, uptime: String) -> R
             .warn(&format!("this command is version {}; restart the server with `stead down` and `stead up`", env!("CARGO_PKG_VERSION")));
     }
     Ok(())
+}
+
+/// What somebody who does not run the server may know.
+async fn of_member(printer: &Printer, client: &Client) -> Result<()> {
+    let (readiness, identity) = (client.readiness().await?, client.identity().await?);
+    let (address, project) = (client.endpoint().to_string(), client.project());
+    let told = json!({
+        "address": address, "status": readiness.status, "version": readiness.version, "identity": identity, "project": project,
+    });
+    printer.record(&told, &address, |printer| {
+        printer.fields(&[
+            ("reached at", Some(address.clone())),
+            ("status", Some(readiness.status)),
+            ("version", readiness.version),
+            ("you are", Some(format!("{} ({})", identity.name, identity.principal_id))),
+            ("project", Some(project.to_owned())),
+        ])
+    })
 }
 
 /// What runs in environments, one line each.

@@ -39,6 +39,12 @@ pub fn age(now: Timestamp, then: Timestamp) -> String {
     elapsed[..first].to_owned()
 }
 
+/// A moment to the second, as a table shows it.
+pub fn moment(at: Timestamp) -> String {
+    let text = at.to_string();
+    text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
+}
+
 pub fn plural(count: usize, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
 }

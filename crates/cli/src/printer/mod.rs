@@ -1,6 +1,7 @@
 //! What a command shows: data on stdout, everything else on stderr.
 
 pub mod escape;
+mod given;
 pub mod human;
 mod table;
 
@@ -9,6 +10,8 @@ use std::io::{self, IsTerminal, Write};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
+use self::given::Given;
+use crate::arguments::GlobalArguments;
 use crate::failure::{Failure, Result, suggestion};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +29,7 @@ pub struct Printer {
     stdout_is_terminal: bool,
     coloured: bool,
     width: Option<u16>,
+    given: Given,
 }
 
 pub const RED: Style = AnsiColor::Red.on_default().bold();
@@ -42,7 +46,16 @@ impl Printer {
         let coloured = stdout_is_terminal && io::stderr().is_terminal() && !no_color && !set("NO_COLOR") && !dumb;
         let width = stdout_is_terminal.then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
         let width = width.map(|size| size.ws_col).filter(|columns| *columns > 0);
-        Self { format, stdout_is_terminal, coloured, width }
+        Self { format, stdout_is_terminal, coloured, width, given: Given::default() }
+    }
+
+    /// The printer of a command that was given these flags: commands in hints repeat them.
+    pub fn of(global: &GlobalArguments) -> Self {
+        Self { given: Given::new(global), ..Self::new(global.format(), global.no_color) }
+    }
+
+    pub fn is_human(&self) -> bool {
+        self.format == Format::Human
     }
 
     pub fn is_json(&self) -> bool {
@@ -70,7 +83,7 @@ impl Printer {
             Format::Json => self.json(value),
             Format::Quiet => ids.iter().try_for_each(|id| self.line(id)),
             Format::Human if rows.is_empty() => {
-                self.note(empty);
+                self.note(&self.given.complete(empty));
                 Ok(())
             }
             Format::Human => self.table(headers, rows),
@@ -136,7 +149,7 @@ impl Printer {
     /// The next thing to try.
     pub fn hint(&self, text: &str) {
         if self.format == Format::Human {
-            say(&format!("{} {}", self.paint(CYAN, "hint:"), escape::line(text)));
+            say(&format!("{} {}", self.paint(CYAN, "hint:"), escape::line(&self.given.complete(text))));
         }
     }
 
@@ -159,7 +172,7 @@ impl Printer {
             say(&format!("  {}", escape::line(line)));
         }
         if let Some(suggestion) = suggestion(&body.error) {
-            say(&format!("{} {}", self.paint(CYAN, "hint:"), escape::line(suggestion)));
+            say(&format!("{} {}", self.paint(CYAN, "hint:"), escape::line(&self.given.complete(suggestion))));
         }
     }
 

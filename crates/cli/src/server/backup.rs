@@ -12,7 +12,7 @@ use stead_store::{Store, hosts, settings};
 
 use super::configuration::Configuration;
 use super::directory::DataDirectory;
-use super::start::{INSTALLATION, open_store};
+use super::start::{INSTALLATION, open_store, open_store_as_it_is};
 use super::{ServeOptions, runtime};
 use crate::world;
 
@@ -24,7 +24,7 @@ pub fn backup(options: ServeOptions, file: &Path) -> Result<()> {
             .suggestion("give --data-dir or --database of the server to back up"));
     }
     runtime()?.block_on(async {
-        let store = open_store(&configuration).await?;
+        let store = open_store_as_it_is(&configuration).await?;
         let failed = |error: std::io::Error| file_error(file, &error);
         let (out, unfinished) = begin(file, &world::context())?;
         let handle = out.try_clone().map_err(failed)?;

@@ -9,7 +9,8 @@ use stead_domain::provider::ProviderName;
 use stead_domain::{Code, Error, Result};
 
 use super::ServeOptions;
-use crate::settings::Surroundings;
+use crate::arguments::words;
+use crate::settings::{Surroundings, place};
 
 /// The configuration file: the options under the same names.
 #[derive(Debug, Default, Deserialize)]
@@ -125,13 +126,8 @@ fn read(path: &Path) -> Result<File> {
         Error::new(Code::LocalFile, format!("the configuration {} cannot be read: {error}", path.display())).suggestion("check the path")
     })?;
     toml::from_str(&text).map_err(|error| {
-        let place = error.span().map(|span| {
-            let before = &text[..span.start.min(text.len())];
-            let line = before.matches('\n').count() + 1;
-            let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-            format!(" at line {line}, column {column}")
-        });
-        usage(format!("the configuration {}{}: {}", path.display(), place.unwrap_or_default(), error.message()))
+        let (line, column) = place(&text, &error);
+        usage(format!("the configuration {} at line {line}, column {column}: {}", path.display(), error.message()))
             .suggestion("`stead serve --help` lists the settings")
     })
 }
@@ -146,7 +142,7 @@ fn parse_alias(text: &str) -> Result<(ProviderName, ProviderName)> {
 }
 
 fn parse_duration(name: &str, text: Option<String>, default: Duration) -> Result<Duration> {
-    text.map_or(Ok(default), |text| text.parse().map_err(|error| usage(format!("{name}: {error}"))))
+    text.map_or(Ok(default), |text| words::duration(&text).map_err(|error| usage(format!("{name}: {error}"))))
 }
 
 #[cfg(test)]

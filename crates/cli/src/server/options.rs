@@ -45,10 +45,10 @@ pub struct ServeOptions {
     /// `text` or `json` [default: text]
     #[arg(long, env = "STEAD_LOG_FORMAT", value_name = "FORMAT")]
     pub log_format: Option<String>,
-    /// How long audit records are kept when `stead prune` runs [default: 8760h]
+    /// How long audit records are kept when `stead prune` runs, e.g. 90d or 12h [default: 365d]
     #[arg(long, env = "STEAD_KEEP_AUDIT", value_name = "DURATION")]
     pub keep_audit: Option<String>,
-    /// How long the records of deleted environments are kept when `stead prune` runs [default: 720h]
+    /// How long the records of deleted environments are kept when `stead prune` runs [default: 30d]
     #[arg(long, env = "STEAD_KEEP_TOMBSTONES", value_name = "DURATION")]
     pub keep_tombstones: Option<String>,
     /// How long the records and the output of processes are kept after their end [default: 168h]

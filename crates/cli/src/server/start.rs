@@ -8,7 +8,7 @@ use stead_app::{App, Provider, Providers, Retention, Sealer, Settings};
 use stead_domain::{Code, Context, Error, Result};
 use stead_providers::local::Local;
 use stead_secrets::{Envelope, MasterKey};
-use stead_store::{Location, Store, settings};
+use stead_store::{Location, Store, StoreError, settings};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -40,7 +40,8 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
 
     let local = Local::open(&configuration.data_dir, &installation, host, configuration.allow_host_paths.clone())?;
-    let local: Arc<dyn Provider> = Arc::new(local.with_processes(&configuration.data_dir, roles::spawner(&configuration.data_dir)));
+    let local: Arc<dyn Provider> =
+        Arc::new(local.with_processes(&configuration.data_dir, roles::spawner(&configuration.data_dir), roles::abilities()));
     let mut providers = Providers::default().with(local);
     for (name, served_by) in &configuration.provider_aliases {
         providers.alias(*name, *served_by)?;
@@ -95,21 +96,33 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
 }
 
 pub async fn open_store(configuration: &Configuration) -> Result<Store> {
-    let location = match &configuration.database {
+    stead_store::open(&location(configuration)).await.map_err(|error| explain(configuration, error))
+}
+
+/// Opens the store to read it: its schema stays as it is.
+pub async fn open_store_as_it_is(configuration: &Configuration) -> Result<Store> {
+    stead_store::open_as_it_is(&location(configuration)).await.map_err(|error| explain(configuration, error))
+}
+
+fn location(configuration: &Configuration) -> Location {
+    match &configuration.database {
         Some(url) => Location::Postgres(url.clone()),
         None => Location::Sqlite(configuration.data_dir.join("stead.db")),
-    };
-    stead_store::open(&location).await.map_err(|error| {
-        let what = if configuration.database.is_some() { "the database" } else { "the store in the data directory" };
-        let cause = error.to_string();
-        let error = Error::from(error);
-        match error.code() {
-            Code::StoreTooNew => error,
+    }
+}
+
+fn explain(configuration: &Configuration, error: StoreError) -> Error {
+    let what = if configuration.database.is_some() { "the database" } else { "the store in the data directory" };
+    match error {
+        StoreError::Unreachable { .. } | StoreError::TooNew { .. } | StoreError::TooOld { .. } => error.into(),
+        error => {
+            let cause = error.to_string();
+            let error = Error::from(error);
             // At the start the operator is the reader: the cause is what helps.
-            code => Error::new(code, format!("{what} cannot be opened: {cause}"))
-                .suggestion(error.suggested().unwrap_or("check --database and --data-dir; `stead doctor` looks closer")),
+            Error::new(error.code(), format!("{what} cannot be opened: {cause}"))
+                .suggestion(error.suggested().unwrap_or("check --database and --data-dir; `stead doctor` looks closer"))
         }
-    })
+    }
 }
 
 async fn installation(store: &Store, context: &Context) -> Result<String> {

@@ -37,6 +37,7 @@ pub struct LocalSection {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Profile {
     pub url: Option<String>,
+    pub ca_file: Option<PathBuf>,
     pub project: Option<String>,
 }
 
@@ -65,15 +66,17 @@ impl ConfigFile {
     }
 
     /// Writes a profile and makes it the one in use.
-    pub fn write_profile(surroundings: &Surroundings, name: &str, url: &str, project: Option<&str>) -> Result<()> {
+    pub fn write_profile(surroundings: &Surroundings, name: &str, written: &Profile) -> Result<()> {
         edit(&Self::path(surroundings)?, |table| {
             table.insert("profile".to_owned(), name.into());
             let set = |profile: &mut Table| {
-                profile.insert("url".to_owned(), url.into());
-                match project {
-                    Some(handle) => profile.insert("project".to_owned(), handle.into()),
-                    None => profile.remove("project"),
-                };
+                let ca_file = written.ca_file.as_ref().map(|path| path.display().to_string());
+                for (field, value) in [("url", &written.url), ("ca_file", &ca_file), ("project", &written.project)] {
+                    match value {
+                        Some(value) => profile.insert(field.to_owned(), value.clone().into()),
+                        None => profile.remove(field),
+                    };
+                }
             };
             within(table, "profiles", |profiles| within(profiles, name, set));
         })
@@ -108,6 +111,14 @@ impl Credentials {
         Ok(credentials.keys.get(profile).map(Key::new))
     }
 
+    /// Whether the file can be read, which an absent one can.
+    pub fn check(surroundings: &Surroundings) -> Result<()> {
+        match Self::path(surroundings) {
+            Ok(path) => read::<Self>(&path).map(drop),
+            Err(_) => Ok(()),
+        }
+    }
+
     pub fn set(surroundings: &Surroundings, profile: &str, key: &Key) -> Result<()> {
         edit(&Self::path(surroundings)?, |table| {
             within(table, "keys", |keys| {
@@ -130,7 +141,7 @@ pub(super) fn read<T: DeserializeOwned + Default>(path: &Path) -> Result<T> {
     match atomic_file::read_bounded(path)? {
         Contents::Bytes(bytes) => {
             let text = String::from_utf8(bytes).map_err(|_| unusable(path, "is not UTF-8"))?;
-            toml::from_str(&text).map_err(|error| malformed(path, &error))
+            toml::from_str(&text).map_err(|error| malformed(path, &text, &error))
         }
         Contents::Missing => Ok(T::default()),
         Contents::TooLarge => Err(unusable(path, "is larger than 1 MiB, which no configuration is")),
@@ -145,11 +156,21 @@ fn unusable(path: &Path, why: &str) -> Failure {
 }
 
 /// The parser's own text quotes the line, which in one of these files is a key: only what and where are told.
-fn malformed(path: &Path, error: &toml::de::Error) -> Failure {
-    Error::new(Code::LocalFile, format!("{}: {}", path.display(), error.message()))
+fn malformed(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
+    let (line, column) = place(text, error);
+    Error::new(Code::LocalFile, format!("{} at line {line}, column {column}: {}", path.display(), error.message()))
         .detail("path", path.display().to_string())
+        .detail("line", line)
+        .detail("column", column)
         .suggestion("mend the file, or move it away")
         .into()
+}
+
+/// The line and the column, from 1, that a parser stopped at.
+pub fn place(text: &str, error: &toml::de::Error) -> (usize, usize) {
+    let start = error.span().map_or(0, |span| span.start);
+    let before = text.get(..start).unwrap_or(text);
+    (before.matches('\n').count() + 1, before.chars().rev().take_while(|character| *character != '\n').count() + 1)
 }
 
 fn edit(path: &Path, change: impl FnOnce(&mut Table)) -> Result<()> {

@@ -10,12 +10,12 @@ use std::path::PathBuf;
 
 use stead_client::{Endpoint, Key};
 
-pub use files::{ConfigFile, Credentials, LOCAL_PROFILE};
+pub use files::{ConfigFile, Credentials, LOCAL_PROFILE, Profile, place};
 pub use resolve::read_key_file;
 pub use surroundings::Surroundings;
 
 use crate::arguments::GlobalArguments;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +75,8 @@ pub enum Target {
 pub struct Settings {
     pub target: Target,
     pub key: Option<Setting<Key>>,
+    /// Certificates to trust instead of the machine's.
+    pub ca_file: Option<Setting<PathBuf>>,
     pub project: Setting<String>,
     /// The profile that the target came from.
     pub profile: Option<Setting<String>>,
@@ -86,6 +88,16 @@ pub struct Settings {
 impl Settings {
     pub fn resolve(global: &GlobalArguments, surroundings: &Surroundings) -> Result<Self> {
         resolve::resolve(global, surroundings)
+    }
+
+    /// What is left when the files cannot be read.
+    pub fn resolve_without_files(global: &GlobalArguments, surroundings: &Surroundings) -> Result<Self> {
+        resolve::resolve_without_files(global, surroundings)
+    }
+
+    /// Why files of settings cannot be read, for each that cannot.
+    pub fn broken_files(surroundings: &Surroundings) -> Vec<Failure> {
+        resolve::read_files(surroundings).into_iter().filter_map(Result::err).collect()
     }
 
     pub fn endpoint(&self) -> Endpoint {

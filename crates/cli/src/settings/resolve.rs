@@ -14,18 +14,31 @@ use crate::failure::{Failure, Result, file_error};
 const LONGEST_KEY: u64 = 4096;
 
 pub(super) fn resolve(global: &GlobalArguments, surroundings: &Surroundings) -> Result<Settings> {
-    let config = ConfigFile::read(surroundings)?;
-    let directory = DirectoryFile::find(&surroundings.directory)?;
-    let (target, profile) = target(global, surroundings, &config)?;
+    resolve_with(global, surroundings, &ConfigFile::read(surroundings)?, DirectoryFile::find(&surroundings.directory)?)
+}
+
+/// As if neither the user nor the directory had a file.
+pub(super) fn resolve_without_files(global: &GlobalArguments, surroundings: &Surroundings) -> Result<Settings> {
+    resolve_with(global, surroundings, &ConfigFile::default(), DirectoryFile { project: None, warnings: Vec::new() })
+}
+
+/// The user's files and the directory's, one after the other, and why they cannot be read where they cannot.
+pub(super) fn read_files(surroundings: &Surroundings) -> [Result<()>; 3] {
+    [ConfigFile::read(surroundings).map(drop), Credentials::check(surroundings), DirectoryFile::find(&surroundings.directory).map(drop)]
+}
+
+fn resolve_with(global: &GlobalArguments, surroundings: &Surroundings, config: &ConfigFile, directory: DirectoryFile) -> Result<Settings> {
+    let (target, profile) = target(global, surroundings, config)?;
     let by_flag = profile.as_ref().is_some_and(|profile| matches!(profile.source, Source::Flag(_)));
     let key = key(global, surroundings, profile.as_ref(), by_flag)?;
-    let project = project(global, surroundings, &config, &directory, profile.as_ref(), &target, key.as_ref());
+    let ca_file = ca_file(global, surroundings, config, profile.as_ref(), by_flag);
+    let project = project(global, surroundings, config, &directory, profile.as_ref(), &target, key.as_ref());
     names::check_handle(&project.value).map_err(|error| {
         let message = format!("the project `{}` from {} is not a handle", project.value, project.source);
         Error::new(Code::Usage, message).suggestion(error.message())
     })?;
     let no_start = global.no_start || surroundings.variable("STEAD_NO_START").is_some_and(|value| value != "0");
-    Ok(Settings { target, key, project, profile, no_start, warnings: directory.warnings })
+    Ok(Settings { target, key, ca_file, project, profile, no_start, warnings: directory.warnings })
 }
 
 /// Each level says where the server is before the next is asked: flags, then variables, then the profile in use.
@@ -103,6 +116,25 @@ fn key(
         }
         _ => Ok(None),
     }
+}
+
+/// As with the key: what a profile trusts is for that profile's server.
+fn ca_file(
+    global: &GlobalArguments,
+    surroundings: &Surroundings,
+    config: &ConfigFile,
+    profile: Option<&Setting<String>>,
+    profile_by_flag: bool,
+) -> Option<Setting<PathBuf>> {
+    if let Some(path) = &global.ca_file {
+        return Some(Setting::new(surroundings.absolute(path), Source::Flag("--ca-file")));
+    }
+    if !profile_by_flag && let Some(path) = surroundings.path("STEAD_CA_FILE") {
+        return Some(Setting::new(surroundings.absolute(&path), Source::Variable("STEAD_CA_FILE")));
+    }
+    let name = &profile?.value;
+    let path = config.profiles.get(name)?.ca_file.clone()?;
+    Some(Setting::new(path, Source::Profile(name.clone())))
 }
 
 fn project(

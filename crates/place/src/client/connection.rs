@@ -22,6 +22,9 @@ pub enum Trouble {
     Gone,
     #[error("the keeper refused: {0:?}")]
     Refused(Refusal),
+    /// The definition was changed while processes of the version before run.
+    #[error("the definition was changed, and processes of the version before still run")]
+    Outdated,
     #[error("{0}")]
     Broken(String),
 }
@@ -30,6 +33,8 @@ pub struct Connection {
     /// Whole messages: a caller that goes away in the middle of one does not garble the next.
     outgoing: mpsc::UnboundedSender<Vec<u8>>,
     next: AtomicU64,
+    /// The version of the definition that the place was made from.
+    version: AtomicU64,
     shared: Arc<Shared>,
 }
 
@@ -67,8 +72,9 @@ impl Shared {
 
 impl Connection {
     /// Takes a stream to a steward that has just been made and says that it is ready, or why it is not.
-    pub async fn first(stream: UnixStream, tasks: &TaskTracker) -> Result<Arc<Self>, Trouble> {
+    pub async fn first(stream: UnixStream, version: u64, tasks: &TaskTracker) -> Result<Arc<Self>, Trouble> {
         let connection = Self::over(stream, tasks);
+        connection.version.store(version, Ordering::Relaxed);
         match connection.first_word().await? {
             Answer::Done => Ok(connection),
             _ => Err(Trouble::Broken("the keeper spoke out of turn".to_owned())),
@@ -79,7 +85,8 @@ impl Connection {
     pub async fn again(stream: UnixStream, tasks: &TaskTracker) -> Result<Arc<Self>, Trouble> {
         let connection = Self::over(stream, tasks);
         match connection.call(Call::Hello { protocol: PROTOCOL }, &[]).await? {
-            Answer::Hello { protocol, processes, .. } if protocol == PROTOCOL => {
+            Answer::Hello { protocol, processes, spec_version, .. } if protocol == PROTOCOL => {
+                connection.version.store(spec_version, Ordering::Relaxed);
                 for progress in processes {
                     connection.shared.news(progress);
                 }
@@ -111,12 +118,16 @@ impl Connection {
             state.waiting.clear();
             state.processes.clear();
         });
-        Arc::new(Self { outgoing, next: AtomicU64::new(1), shared })
+        Arc::new(Self { outgoing, next: AtomicU64::new(1), version: AtomicU64::new(0), shared })
     }
 
     async fn first_word(&self) -> Result<Answer, Trouble> {
         let first = self.shared.lock().first.take().ok_or(Trouble::Gone)?;
         heard(first).await
+    }
+
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Relaxed)
     }
 
     pub fn is_gone(&self) -> bool {

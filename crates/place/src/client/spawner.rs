@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg, socketpair};
 
-use crate::blueprint::Blueprint;
+use crate::blueprint::{Blueprint, Order};
 
 pub struct Spawner {
     program: PathBuf,
@@ -49,19 +49,28 @@ impl Spawner {
     }
 
     /// Has a steward started; gives our end of the stream to it. Blocks for a moment.
-    pub fn spawn(&self, blueprint: &Blueprint) -> io::Result<UnixStream> {
+    pub fn spawn(&self, blueprint: Blueprint) -> io::Result<UnixStream> {
         let (ours, theirs) = UnixStream::pair()?;
-        let bytes = serde_json::to_vec(blueprint)?;
+        self.order(&Order::Wake(Box::new(blueprint)), Some(&theirs)).map(|()| ours)
+    }
+
+    /// Has removed what a killed steward left in its directory and elsewhere; the directory goes last. Blocks for a moment.
+    pub fn clear(&self, run: PathBuf) -> io::Result<()> {
+        self.order(&Order::Clear(run), None)
+    }
+
+    fn order(&self, order: &Order, descriptor: Option<&UnixStream>) -> io::Result<()> {
+        let bytes = serde_json::to_vec(order)?;
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..2 {
             let there = match running.take() {
                 Some(there) => there,
                 None => self.launch()?,
             };
-            match send(&there.socket, &bytes, &theirs) {
+            match send(&there.socket, &bytes, descriptor) {
                 Ok(()) => {
                     *running = Some(there);
-                    return Ok(ours);
+                    return Ok(());
                 }
                 // Somebody ended it: once more with a new one.
                 Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {}
@@ -90,11 +99,13 @@ impl Spawner {
     }
 }
 
-fn send(socket: &OwnedFd, bytes: &[u8], descriptor: &UnixStream) -> io::Result<()> {
+fn send(socket: &OwnedFd, bytes: &[u8], descriptor: Option<&UnixStream>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let descriptors = [descriptor.as_fd()];
-    ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+    let descriptors: Vec<_> = descriptor.iter().map(|descriptor| descriptor.as_fd()).collect();
+    if !descriptors.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+    }
     loop {
         match sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL) {
             Err(rustix::io::Errno::INTR) => {}

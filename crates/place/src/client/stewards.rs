@@ -21,6 +21,8 @@ use crate::{Directories, socket_path, steward_lock};
 
 /// How often a steward that is just leaving is waited for, and how long each time.
 const LEAVING: usize = 400;
+/// How often one is started again that ends without a word.
+const SILENT: usize = 3;
 const MOMENT: Duration = Duration::from_millis(5);
 
 /// The stream to one steward, made by one caller at a time.
@@ -90,19 +92,36 @@ impl Stewards {
     pub async fn awaken(&self, blueprint: &Blueprint) -> Result<Arc<Connection>, Trouble> {
         let slot = self.slot(blueprint.environment);
         let mut known = slot.lock().await;
+        let mut silent = 0;
         for _ in 0..LEAVING {
             if let Some(connection) = self.find_in(&mut known, blueprint.environment).await? {
-                return Ok(connection);
+                if connection.version() == blueprint.spec_version {
+                    return Ok(connection);
+                }
+                // Made from another version of the definition: nothing new begins under what is no longer meant.
+                match connection.call(Call::Activity, &[]).await {
+                    Ok(Answer::Activity { processes: 0, .. }) => drop(connection.call(Call::Sleep { at_once: true }, &[]).await),
+                    Ok(_) => return Err(Trouble::Outdated),
+                    Err(Trouble::Gone) => {}
+                    Err(trouble) => return Err(trouble),
+                }
+                tokio::time::sleep(MOMENT).await;
+                continue;
             }
             let (spawner, plan) = (Arc::clone(&self.spawner), blueprint.clone());
-            let stream = spawn_blocking(move || spawner.spawn(&plan)).await.map_err(broken)?.map_err(broken)?;
+            let stream = spawn_blocking(move || spawner.spawn(plan)).await.map_err(broken)?.map_err(broken)?;
             let stream = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream)).map_err(broken)?;
-            match Connection::first(stream, &self.tasks).await {
+            match Connection::first(stream, blueprint.spec_version, &self.tasks).await {
                 Ok(connection) => {
                     *known = Some(Arc::clone(&connection));
                     return Ok(connection);
                 }
                 Err(Trouble::Refused(Refusal::Leaving)) => tokio::time::sleep(MOMENT).await,
+                // The spawner was killed with the order in its hands, or the steward before it could say a word.
+                Err(Trouble::Gone) if silent < SILENT => {
+                    silent += 1;
+                    tokio::time::sleep(MOMENT).await;
+                }
                 Err(trouble) => return Err(trouble),
             }
         }
@@ -183,16 +202,34 @@ impl Stewards {
     pub async fn sleep(&self, environment: EnvironmentId, at_once: bool) -> Result<(), Trouble> {
         while let Some(connection) = self.find(environment).await? {
             match connection.call(Call::Sleep { at_once }, &[]).await {
-                Ok(_) | Err(Trouble::Gone) => {}
+                // It says so a moment before it lets go of its lock, and is looked for until it has.
+                Ok(_) | Err(Trouble::Gone) => tokio::time::sleep(MOMENT).await,
                 Err(trouble) => return Err(trouble),
             }
-            // It says so a moment before it lets go of its lock.
-            let directory = self.directories.run(environment);
-            for _ in 0..LEAVING {
-                if !steward_lock::is_held(&directory).map_err(broken)? {
-                    return Ok(());
-                }
-                tokio::time::sleep(MOMENT).await;
+        }
+        // One that was killed left something behind.
+        let directory = self.directories.run(environment);
+        for _ in 0..LEAVING {
+            if !directory.exists() {
+                return Ok(());
+            }
+            let (spawner, left) = (Arc::clone(&self.spawner), directory.clone());
+            spawn_blocking(move || spawner.clear(left)).await.map_err(broken)?.map_err(broken)?;
+            tokio::time::sleep(MOMENT).await;
+        }
+        Err(Trouble::Broken(format!("what a killed keeper left in {} cannot be removed", directory.display())))
+    }
+
+    /// Has removed what stewards left that did not end by themselves. Blocks for a moment.
+    pub fn clear(&self) -> io::Result<()> {
+        let entries = match std::fs::read_dir(self.directories.all_runs()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            outcome => outcome?,
+        };
+        for entry in entries {
+            let directory = entry?.path();
+            if !steward_lock::is_held(&directory)? {
+                self.spawner.clear(directory)?;
             }
         }
         Ok(())

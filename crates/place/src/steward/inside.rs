@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use stead_sandbox::cgroup::{Availability, Group, Limits};
 use stead_sandbox::{Bind, Event, Network, Overlay, Place, Plan, Skeleton};
 
 use crate::blueprint::{self, Blueprint, WorkspaceKind};
@@ -13,13 +14,27 @@ use crate::blueprint::{self, Blueprint, WorkspaceKind};
 pub struct Inside {
     /// None once it has ended.
     place: Option<Place>,
+    /// Where its limits are kept, if it has any.
+    group: Option<Group>,
+    /// Init, as the host calls it.
+    pid: i32,
 }
 
 impl Inside {
     /// Makes the place, or says what this host could not do.
     pub fn make(blueprint: &Blueprint) -> Result<Self, String> {
-        let place = Place::start(&plan(blueprint)?).map_err(|error| error.to_string())?;
-        Ok(Self { place: Some(place) })
+        let group = group(blueprint).map_err(|error| error.to_string())?;
+        let made = plan(blueprint).and_then(|mut plan| {
+            plan.group.clone_from(&group);
+            Place::start(&plan).map_err(|error| error.to_string())
+        });
+        match made {
+            Ok(place) => Ok(Self { pid: place.pid(), place: Some(place), group }),
+            Err(error) => {
+                let _ = group.map_or(Ok(()), |group| group.remove());
+                Err(error)
+            }
+        }
     }
 
     pub fn socket(&self) -> Option<BorrowedFd<'_>> {
@@ -48,20 +63,67 @@ impl Inside {
 
     /// How often its limits were hit so far.
     pub fn events(&self) -> Events {
-        Events::default()
+        let events = self.group.as_ref().and_then(|group| group.events().ok()).unwrap_or_default();
+        Events { out_of_memory: events.oom_kills, out_of_processes: events.pids_hits }
     }
 
+    /// What everything inside uses now.
     pub fn usage(&self) -> Usage {
-        Usage::default()
+        if let Some(usage) = self.group.as_ref().and_then(|group| group.usage().ok()) {
+            return Usage { cpu_milliseconds: usage.cpu_microseconds / 1000, memory_bytes: usage.memory_bytes };
+        }
+        let all = family(self.pid);
+        all.into_iter().fold(Usage::default(), |sum, (cpu_milliseconds, memory_bytes)| Usage {
+            cpu_milliseconds: sum.cpu_milliseconds + cpu_milliseconds,
+            memory_bytes: sum.memory_bytes + memory_bytes,
+        })
     }
 
-    /// Whether something still runs that no process of ours is.
+    /// Whether something still runs beside init.
     pub fn has_strays(&self) -> bool {
-        false
+        self.place.is_some() && children(self.pid).next().is_some()
     }
 
     /// Removes what is left on the host when everything inside has ended.
-    pub fn clean_up(&mut self) {}
+    pub fn clean_up(&mut self) {
+        if let Some(group) = self.group.take() {
+            let _ = group.kill().and_then(|()| group.remove());
+        }
+    }
+}
+
+/// The group that keeps the limits of a place; none when there are none to keep.
+fn group(blueprint: &Blueprint) -> stead_sandbox::Result<Option<Group>> {
+    let limits = &blueprint.limits;
+    let limits = Limits { memory_bytes: limits.memory_bytes, pids: limits.pids, cpus: limits.cpus };
+    if limits == Limits::default() {
+        return Ok(None);
+    }
+    Group::create(&Availability::probe(), &blueprint.environment.short(), limits).map(Some)
+}
+
+/// Processes that this one is the parent of, as the kernel lists them.
+fn children(pid: i32) -> impl Iterator<Item = i32> {
+    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>().into_iter()
+}
+
+/// Processor time and memory of a process and everything below it. Whoever comes or goes meanwhile may be missed.
+fn family(pid: i32) -> Vec<(u64, u64)> {
+    let (mut all, mut next) = (Vec::new(), vec![pid]);
+    while let Some(pid) = next.pop() {
+        all.extend(fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(|stat| usage_of(&stat)));
+        next.extend(children(pid));
+    }
+    all
+}
+
+/// From the fields after the name, which may hold anything: times in ticks, and pages in memory.
+fn usage_of(stat: &str) -> Option<(u64, u64)> {
+    let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    let tick = 1000 / rustix::param::clock_ticks_per_second().max(1);
+    Some(((number(11)? + number(12)?) * tick, number(21)? * rustix::param::page_size() as u64))
 }
 
 #[derive(Clone, Copy, Default)]

@@ -2,6 +2,7 @@
 //!
 //! The directory's name is the label, and `sandboxes/.installation` says whose they are: what another store made there is never touched.
 
+mod abilities;
 mod blueprint;
 mod directory;
 mod host_paths;
@@ -15,6 +16,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use abilities::Abilities;
 use async_trait::async_trait;
 use host_paths::HostPaths;
 use place::LocalPlace;
@@ -38,7 +40,7 @@ pub struct Local {
     host: HostId,
     host_paths: HostPaths,
     sync: Arc<SharedSync>,
-    place: Option<LocalPlace>,
+    place: Option<(LocalPlace, Abilities)>,
 }
 
 impl Local {
@@ -70,8 +72,8 @@ impl Local {
 
     /// Also runs processes: `spawner` is how stewards are started.
     #[must_use]
-    pub fn with_processes(mut self, data_dir: &Path, spawner: Spawner) -> Self {
-        self.place = Some(LocalPlace::new(data_dir, self.root.clone(), spawner));
+    pub fn with_processes(mut self, data_dir: &Path, spawner: Spawner, abilities: Abilities) -> Self {
+        self.place = Some((LocalPlace::new(data_dir, self.root.clone(), spawner), abilities));
         self
     }
 
@@ -108,19 +110,24 @@ impl Provider for Local {
         ProviderName::Local
     }
 
-    /// Directories are kept and nothing runs in them yet: what a definition leaves open is granted, and no restriction is claimed that only
-    /// a running sandbox could hold.
+    /// Without a spawner directories are kept and nothing runs in them: what a definition leaves open is granted, and no restriction is
+    /// claimed that only a running place could hold.
     fn capabilities(&self) -> Capabilities {
-        Capabilities::default()
-            .with("sandbox.mode", &[("workspace", Enforcement::Enforced), ("off", Enforcement::Enforced)])
-            .with("sandbox.workspace_access", &[("rw", Enforcement::Enforced)])
-            .with("sandbox.network_access", &[("enabled", Enforcement::Enforced)])
-            .with("sandbox.package_policy", &[("workspace", Enforcement::BestEffort)])
+        let kept = match &self.place {
+            Some((_, abilities)) => abilities.capabilities(),
+            None => Capabilities::default()
+                .with("sandbox.mode", &[("workspace", Enforcement::Enforced)])
+                .with("sandbox.workspace_access", &[("rw", Enforcement::Enforced)])
+                .with("sandbox.network_access", &[("enabled", Enforcement::Enforced)])
+                .with("sandbox.package_policy", &[("workspace", Enforcement::BestEffort)]),
+        };
+        kept.with("sandbox.mode", &[("off", Enforcement::Enforced)])
             .with("secret_bindings.delivery", &[("env", Enforcement::BestEffort), ("file", Enforcement::BestEffort)])
     }
 
     fn features(&self) -> Vec<String> {
-        vec!["durable_workspace".to_owned()]
+        let processes = self.place.is_some().then_some("processes");
+        ["durable_workspace"].into_iter().chain(processes).map(str::to_owned).collect()
     }
 
     fn host(&self) -> Option<HostId> {
@@ -128,7 +135,7 @@ impl Provider for Local {
     }
 
     fn place(&self) -> Option<&dyn Place> {
-        self.place.as_ref().map(|place| place as &dyn Place)
+        self.place.as_ref().map(|(place, _)| place as &dyn Place)
     }
 
     fn check_definition(&self, spec: &Spec, asked_by: &AskedBy) -> stead_domain::Result<()> {

@@ -28,7 +28,13 @@ pub struct LocalPlace {
 
 impl LocalPlace {
     pub fn new(data_dir: &Path, sandboxes: PathBuf, spawner: Spawner) -> Self {
-        Self { stewards: Stewards::new(Directories::below(data_dir), spawner), skeleton: skeleton(data_dir), sandboxes }
+        let stewards = Stewards::new(Directories::below(data_dir), spawner);
+        // Neither is worth a server that does not start: whatever is wrong is said when something is to be run.
+        let ready = stewards.clear().and_then(|()| stewards.spawner().prepare());
+        if let Err(error) = ready {
+            tracing::warn!(%error, "the place for processes could not be made ready");
+        }
+        Self { stewards, skeleton: skeleton(data_dir), sandboxes }
     }
 
     fn blueprint(&self, premises: &Premises) -> Result<stead_place::blueprint::Blueprint> {
@@ -187,6 +193,7 @@ fn said(trouble: Trouble) -> PlaceError {
             Refusal::Failed { message } => PlaceError::Failed(message),
             Refusal::Leaving => PlaceError::Failed("the keeper of the environment was leaving; try again".to_owned()),
         },
+        Trouble::Outdated => PlaceError::Outdated,
         trouble => PlaceError::Failed(trouble.to_string()),
     }
 }

@@ -14,7 +14,10 @@ use stead_sandbox::{Command, Event, Exit, Place, Plan, Skeleton, Streams};
 pub const ORDINARY: u32 = 5001;
 
 /// Gets a directory that all cases share.
-pub type Case = fn(&Path);
+pub type Case = fn(&Path) -> Outcome;
+
+/// Why a case cannot be run on this machine, if it cannot. One that fails panics.
+pub type Outcome = Result<(), String>;
 
 /// Runs all cases as who we are, and if that is root, once more as an ordinary user.
 pub fn main(cases: &[(&str, Case)]) {
@@ -27,8 +30,10 @@ pub fn main(cases: &[(&str, Case)]) {
     let caller = if rustix::process::geteuid().is_root() { "root" } else { "an ordinary user" };
     for (name, case) in cases {
         let began = Instant::now();
-        case(directory.path());
-        println!("as {caller}: {name} ... ok ({} ms)", began.elapsed().as_millis());
+        match case(directory.path()) {
+            Ok(()) => println!("as {caller}: {name} ... ok ({} ms)", began.elapsed().as_millis()),
+            Err(reason) => println!("as {caller}: {name} ... NOT RUN: {reason}"),
+        }
     }
     if caller == "root" {
         // Where the ordinary user can read it, with temporary files of its own.

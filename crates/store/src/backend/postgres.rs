@@ -3,36 +3,114 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection as _, PgPool};
 
 use crate::backend::{Database, Work};
 use crate::error::{Result, StoreError};
-use crate::migrations;
 use crate::unit::{Connection, Dialect, Unit};
+use crate::{Schema, migrations};
 
 const CONNECTIONS: u32 = 24;
+/// How long a database may take to answer when a server starts.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long one that refuses is tried again: it may be starting too.
+const STARTING: Duration = Duration::from_secs(2);
+const INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) struct Postgres {
     pool: PgPool,
 }
 
 impl Postgres {
-    pub(crate) async fn open(url: &str) -> Result<Self> {
+    pub(crate) async fn open(url: &str, schema: Schema) -> Result<Self> {
+        let options = guarded(url)?;
+        reach(&options).await?;
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
             .acquire_timeout(Duration::from_secs(5))
             .idle_timeout(Duration::from_secs(300))
-            .connect_with(guarded(url)?)
+            .connect_with(options)
             .await
             .map_err(error)?;
         let mut unit = Unit(Connection::PostgresTransaction(pool.begin().await.map_err(error)?));
         // Servers that start together migrate one after the other; the lock ends with the transaction.
         unit.query("SELECT CAST(pg_advisory_xact_lock(7234917) AS TEXT)", &[]).await?;
-        migrations::run(&mut unit).await?;
+        migrations::prepare(&mut unit, schema).await?;
         finish(unit, true).await?;
         Ok(Self { pool })
     }
+}
+
+/// Connects once by itself: a pool tries until its time is over, and then tells of the time and not of the reason.
+async fn reach(options: &PgConnectOptions) -> Result<()> {
+    let deadline = tokio::time::Instant::now() + STARTING;
+    loop {
+        let failure = match tokio::time::timeout(PATIENCE, options.connect()).await {
+            Ok(Ok(connection)) => {
+                let _ = connection.close().await;
+                return Ok(());
+            }
+            Ok(Err(failure)) => failure,
+            Err(_) => sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()),
+        };
+        if !may_be_starting(&failure) || tokio::time::Instant::now() > deadline {
+            return Err(unreachable(options, &failure));
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+fn may_be_starting(failure: &sqlx::Error) -> bool {
+    match failure {
+        sqlx::Error::Io(cause) => cause.kind() == std::io::ErrorKind::ConnectionRefused,
+        sqlx::Error::Database(cause) => cause.code().as_deref() == Some("57P03"),
+        _ => false,
+    }
+}
+
+/// What an operator needs to know. Nothing of it is the password: it is in neither the server's messages nor the options that are shown.
+fn unreachable(options: &PgConnectOptions, failure: &sqlx::Error) -> StoreError {
+    use std::io::ErrorKind;
+    let (host, port) = (options.get_host(), options.get_port());
+    let at = match options.get_socket() {
+        Some(socket) => format!("PostgreSQL at the socket in {}, port {port}", socket.display()),
+        None => format!("PostgreSQL at {host}, port {port}"),
+    };
+    let (user, database) = (options.get_username(), options.get_database().unwrap_or_else(|| options.get_username()));
+    let (cause, next) = match failure {
+        sqlx::Error::Io(cause) => match cause.kind() {
+            ErrorKind::ConnectionRefused => {
+                ("the connection is refused".to_owned(), "start PostgreSQL, or check host and port in --database")
+            }
+            ErrorKind::NotFound => ("there is no such socket".to_owned(), "start PostgreSQL, or check the path in --database"),
+            ErrorKind::TimedOut => (
+                format!("nothing answers within {} seconds", PATIENCE.as_secs()),
+                "check host and port in --database, and whether a firewall is between",
+            ),
+            // The resolver's errors have no kind of their own.
+            _ if cause.to_string().contains("lookup address") => {
+                ("the host is unknown".to_owned(), "check the host in --database, and that names can be resolved here")
+            }
+            _ => (cause.to_string(), "check host and port in --database"),
+        },
+        sqlx::Error::Database(cause) => match cause.code().as_deref() {
+            Some("28P01") => (format!("it does not accept the password of user {user}"), "check user and password in --database"),
+            Some("28000") => (
+                format!("it does not let user {user} in: {}", cause.message()),
+                "check the user in --database, and what pg_hba.conf of that server allows",
+            ),
+            Some("3D000") => (format!("it has no database {database}"), "make it with createdb, or name another in --database"),
+            Some("42501") => (
+                format!("user {user} may not use database {database}: {}", cause.message()),
+                "grant it, or name another user in --database",
+            ),
+            _ => (cause.message().to_owned(), "look into that server's log"),
+        },
+        sqlx::Error::Tls(cause) => (format!("TLS cannot be used with it: {cause}"), "check sslmode and sslrootcert in --database"),
+        other => (other.to_string(), "check --database"),
+    };
+    StoreError::Unreachable { at, cause, next }
 }
 
 /// A session never waits for ever, and a commit that was answered is on the disk whatever the server's own setting is.

@@ -14,8 +14,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::backend::{Database, Work};
 use crate::error::{Result, StoreError};
-use crate::migrations;
 use crate::unit::{Connection, Dialect, Unit};
+use crate::{Schema, migrations};
 
 // Older ones can corrupt a file in WAL mode with several connections (the WAL-reset race); a dependency must not bring one back unnoticed.
 const _: () = assert!(libsqlite3_sys::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLite 3.51.3 or newer is needed");
@@ -36,10 +36,10 @@ pub(crate) struct Sqlite {
 }
 
 impl Sqlite {
-    pub(crate) async fn open(path: &Path) -> Result<Self> {
+    pub(crate) async fn open(path: &Path, schema: Schema) -> Result<Self> {
         let path = path.to_owned();
         let mut unit = Unit(Connection::Sqlite(connect(&path)?));
-        migrations::run(&mut unit).await?;
+        migrations::prepare(&mut unit, schema).await?;
 
         let mut threads = Vec::new();
         let (writer, jobs) = mpsc::unbounded_channel();

@@ -1,7 +1,7 @@
 //! What both stores must do alike.
 
 use stead_domain::api_key::{self, ApiKey};
-use stead_domain::environment::{DefinitionVersion, EnvironmentStatus, ProviderStatus};
+use stead_domain::environment::{DefinitionVersion, EnvironmentStatus, ProviderStatus, ScopeFilter};
 use stead_domain::host::Host;
 use stead_domain::ids::{ApiKeyId, HostId, PrincipalId};
 use stead_domain::page::PageRequest;
@@ -105,6 +105,19 @@ async fn names_are_compared_without_case_and_per_scope(fixture: &Fixture) {
     owned.scope = Some(stead_domain::environment::Scope::Owner);
     owned.owned_by = Some("prn_1".to_owned());
     fixture.store.write(move |unit| Box::pin(async move { Unit::Ok(environments::insert(unit, &owned).await?) })).await.unwrap();
+    // A list that does not ask for a scope shows those without one.
+    let by = |scope, owner: Option<&str>| EnvironmentFilter { scope, owned_by: owner.map(str::to_owned), ..EnvironmentFilter::default() };
+    for (filter, expected) in [
+        (by(None, None), &["gRÖSSE", "Größe"][..]),
+        (by(None, Some("prn_1")), &[]),
+        (by(Some(ScopeFilter::Owner), None), &["Größe"]),
+        (by(Some(ScopeFilter::Owner), Some("prn_1")), &["Größe"]),
+        (by(Some(ScopeFilter::Owner), Some("prn_2")), &[]),
+        (by(Some(ScopeFilter::Any), None), &["Größe", "gRÖSSE", "Größe"]),
+        (by(Some(ScopeFilter::Any), Some("prn_1")), &["Größe"]),
+    ] {
+        assert_eq!(list(fixture, project, filter.clone()).await, expected, "{filter:?}");
+    }
 }
 
 async fn pages_join_without_gap_or_overlap(fixture: &Fixture) {
@@ -434,6 +447,9 @@ async fn pruning_takes_only_what_is_old(fixture: &Fixture) {
                 environments::save(unit, &gone).await?;
                 let kept = maintenance::prune(unit, before).await?;
                 let predicted = maintenance::prunable(unit, after).await?;
+                let by_project = maintenance::prunable_by_project(unit, after).await?;
+                assert_eq!(by_project, [(project, "tombstones", 1)]);
+                assert!(maintenance::prunable_by_project(unit, before).await?.is_empty());
                 Unit::Ok((kept, predicted, maintenance::prune(unit, after).await?))
             })
         })

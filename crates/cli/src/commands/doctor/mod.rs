@@ -1,6 +1,7 @@
 //! `stead doctor`: numbered checks, each with a next step. It looks, and changes nothing without `--fix` and a yes.
 
 mod check;
+mod configuration;
 mod database;
 mod directory;
 mod machine;
@@ -20,8 +21,8 @@ use crate::prompt;
 use crate::settings::{Settings, Target};
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Doctor) -> Result<()> {
-    let settings = invocation.settings()?;
-    let mut checks = examine(invocation, &settings).await;
+    let (settings, broken) = configuration::settings(invocation);
+    let mut checks = examine(invocation, settings.as_ref(), &broken).await;
     let printer = invocation.printer;
     if arguments.fix && checks.iter().any(|check| check.repair.is_some()) {
         let repairs: Vec<_> = checks.iter().filter_map(|check| check.repair.as_ref()).collect();
@@ -32,20 +33,22 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Doctor) -> Result<()> 
         for repair in repairs {
             repair.carry_out()?;
         }
-        checks = examine(invocation, &settings).await;
+        checks = examine(invocation, settings.as_ref(), &broken).await;
     }
     show(printer, &checks)?;
     if checks.iter().any(|check| check.status == Status::Fail) { Err(Failure::Told(ExitStatus::Failed)) } else { Ok(()) }
 }
 
-async fn examine(invocation: &Invocation<'_>, settings: &Settings) -> Vec<Check> {
-    let mut checks = Vec::new();
-    if let Target::Local { data_dir, .. } = &settings.target {
+async fn examine(invocation: &Invocation<'_>, settings: Option<&Settings>, broken: &[Failure]) -> Vec<Check> {
+    let mut checks = configuration::examine(broken);
+    if let Some(Settings { target: Target::Local { data_dir, .. }, .. }) = settings {
         checks.extend(directory::examine(&data_dir.value));
         checks.extend(private_files::of_server(&data_dir.value));
     }
     checks.extend(private_files::of_user(&invocation.surroundings));
-    checks.extend(reach::examine(settings, &invocation.context).await);
+    if let Some(settings) = settings {
+        checks.extend(reach::examine(settings, &invocation.context).await);
+    }
     checks.extend(machine::examine(&invocation.surroundings));
     checks.extend(database::examine(&invocation.surroundings));
     checks.sort_by_key(|check| check.code);
@@ -70,7 +73,7 @@ fn show(printer: &Printer, checks: &[Check]) -> Result<()> {
         }
     }
     if checks.iter().any(|check| check.repair.is_some()) {
-        printer.hint("stead doctor --fix mends what can be mended");
+        printer.hint("`stead doctor --fix` mends what can be mended");
     }
     Ok(())
 }

@@ -63,6 +63,12 @@ fn socket_state(path: &Path) -> Check {
             Check::warn("SD05", "socket", format!("{shown} is left over from a server that has gone"), "stead up")
                 .repaired_by(Repair::RemoveSocket { path: path.to_owned() })
         }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Check::fail(
+            "SD05",
+            "socket",
+            format!("{shown} may not be used by this user"),
+            "run as the user who runs the server, or give its address and a key: --url URL --key-file FILE",
+        ),
         Err(error) => Check::fail("SD05", "socket", format!("{shown}: {error}"), "check the path, or set STEAD_SOCKET to a shorter one"),
     }
 }

@@ -1,36 +1,88 @@
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use stead_client::{Client, EnvironmentFilter, ListOptions};
 use stead_domain::environment::Environment;
+use stead_domain::error::ErrorContent;
 use stead_domain::{Code, Error};
 
 use super::spec;
 use crate::arguments::environment::Apply;
 use crate::definitions::{self, Found};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::invocation::Invocation;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Created,
+    Updated,
+    Unchanged,
+    Failed,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::Created, Self::Updated, Self::Unchanged, Self::Failed];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Unchanged => "unchanged",
+            Self::Failed => "failed",
+        }
+    }
+}
 
 #[derive(Serialize)]
 struct Outcome {
     path: String,
-    outcome: &'static str,
-    environment: Environment,
+    outcome: Kind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    environment: Option<Environment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorContent>,
 }
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Apply) -> Result<()> {
     let files = load(arguments)?;
     let client = invocation.client().await?;
+    let printer = invocation.printer;
     let mut outcomes = Vec::new();
+    let mut status = None;
     for found in files {
         let path = found.path.display().to_string();
-        let (outcome, environment) = apply(&client, &found, arguments.allow_unenforced).await?;
-        if !invocation.printer.is_json() {
-            let id = environment.id.to_string();
-            invocation.printer.record(&environment, &id, |printer| printer.line(&format!("{outcome:9}  {}  {path}", environment.name)))?;
-        }
-        outcomes.push(Outcome { path, outcome, environment });
+        outcomes.push(match apply(&client, &found, arguments.allow_unenforced).await {
+            Ok((outcome, environment)) => {
+                if !printer.is_json() {
+                    let id = environment.id.to_string();
+                    let row = row(outcome, &environment.name, &path);
+                    printer.record(&environment, &id, |printer| printer.line(&row))?;
+                }
+                Outcome { path, outcome, environment: Some(environment), error: None }
+            }
+            // What is wrong with one says nothing about the next.
+            Err(failure) => {
+                status.get_or_insert(failure.exit_status());
+                if !printer.is_json() {
+                    printer.note(&row(Kind::Failed, &found.definition.id, &path));
+                    printer.failure(&failure);
+                }
+                Outcome { path, outcome: Kind::Failed, environment: None, error: failure.body().map(|body| body.error) }
+            }
+        });
     }
-    if invocation.printer.is_json() { invocation.printer.json(&json!({ "items": outcomes })) } else { Ok(()) }
+    let counts = Kind::ALL.map(|kind| (kind, outcomes.iter().filter(|outcome| outcome.outcome == kind).count()));
+    if printer.is_json() {
+        let summary: Map<String, Value> = counts.iter().map(|(kind, count)| (kind.as_str().to_owned(), json!(count))).collect();
+        printer.json(&json!({ "items": outcomes, "summary": summary }))?;
+    } else {
+        printer.note(&counts.map(|(kind, count)| format!("{count} {}", kind.as_str())).join(", "));
+    }
+    status.map_or(Ok(()), |status| Err(Failure::Told(status)))
+}
+
+fn row(outcome: Kind, name: &str, path: &str) -> String {
+    format!("{:9}  {name}  {path}", outcome.as_str())
 }
 
 /// Reads and checks every file before the first is applied.
@@ -49,7 +101,7 @@ fn load(arguments: &Apply) -> Result<Vec<Found>> {
     Ok(files)
 }
 
-async fn apply(client: &Client, found: &Found, allow_unenforced: bool) -> Result<(&'static str, Environment)> {
+async fn apply(client: &Client, found: &Found, allow_unenforced: bool) -> Result<(Kind, Environment)> {
     let id = &found.definition.id;
     let mut wanted = spec::without_record_fields(&found.definition.spec);
     // A name for people that only repeats the id says nothing, and an export writes it where there is none.
@@ -60,14 +112,14 @@ async fn apply(client: &Client, found: &Found, allow_unenforced: bool) -> Result
     }
     let filter = EnvironmentFilter { name: Some(id.clone()), ..EnvironmentFilter::default() };
     let page = client.list_environments(&filter, &ListOptions::default()).await?;
-    // A name may stand twice, once for the project and once for each owner; a file speaks of the project's.
-    let present = page.items.into_iter().find(|environment| environment.scope.is_none());
-    let Some(present) = present else {
+    // A name may stand twice, once for the project and once for each owner; a file speaks of the project's, and so does a list that does
+    // not ask for a scope.
+    let Some(present) = page.items.into_iter().next() else {
         let mut body = json!({ "name": id, "spec": wanted });
         if allow_unenforced {
             body["allow_unenforced"] = Value::Bool(true);
         }
-        return Ok(("created", client.create_environment(&body).await?));
+        return Ok((Kind::Created, client.create_environment(&body).await?));
     };
     // The patch is made against one version and is taken only while that is the present one.
     let before = client.get_environment(present.id).await?;
@@ -76,7 +128,7 @@ async fn apply(client: &Client, found: &Found, allow_unenforced: bool) -> Result
         body["allow_unenforced"] = Value::Bool(true);
     }
     let after = client.update_environment(present.id, &body, before.etag.as_deref()).await?;
-    let outcome = if after.fingerprint == before.value.fingerprint { "unchanged" } else { "updated" };
+    let outcome = if after.fingerprint == before.value.fingerprint { Kind::Unchanged } else { Kind::Updated };
     Ok((outcome, after))
 }
 

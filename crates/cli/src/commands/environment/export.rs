@@ -14,10 +14,20 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Export) -> Result<()> 
     names::check_definition_id(&environment.name).map_err(|error| {
         Error::new(Code::InvalidDefinition, format!("`{}` cannot be the id of a definition: {}", environment.name, error.message()))
             .detail("field", "id")
-            .suggestion("give the environment a name of letters, digits, dots, dashes and underscores: stead env update --name")
+            .suggestion(format!(
+                "give it a name of letters, digits, dots, dashes and underscores: stead env update {} --name NAME",
+                environment.id
+            ))
     })?;
     let text = DefinitionFile::render(&environment.name, &environment.spec, environment.created_at, environment.updated_at);
     let Some(path) = &arguments.output else { return invocation.printer.block(&text) };
+    // A path that is mistyped would otherwise become directories.
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty() && !directory.is_dir()) {
+        return Err(Error::new(Code::LocalFile, format!("there is no directory {}", directory.display()))
+            .detail("path", path.display().to_string())
+            .suggestion(format!("make it first: mkdir -p {}", directory.display()))
+            .into());
+    }
     if !atomic_file::create_new(path, text.as_bytes(), 0o644)? {
         let message = format!("{} is there already", path.display());
         return Err(Error::new(Code::AlreadyExists, message).suggestion("choose another name, or remove the file first").into());

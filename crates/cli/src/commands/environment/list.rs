@@ -1,5 +1,5 @@
 use stead_client::EnvironmentFilter;
-use stead_domain::environment::Environment;
+use stead_domain::environment::{Environment, ScopeFilter};
 
 use crate::arguments::environment::List;
 use crate::commands::paging;
@@ -13,6 +13,7 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
         provider: arguments.provider,
         status: arguments.status,
         purpose: arguments.purpose,
+        scope: Some(ScopeFilter::Any),
         include_destroyed: arguments.include_destroyed,
         ..EnvironmentFilter::default()
     };

@@ -1,0 +1,99 @@
+//! Commands in hints, as the user would have to type them: with the flags that chose the project and the local server or profile this time.
+//! An address comes with a key, and a hint that repeats one without the other leads nowhere: they are not repeated.
+
+use crate::arguments::GlobalArguments;
+
+/// Nouns whose commands work in a project.
+const IN_A_PROJECT: [&str; 6] = ["env", "key", "sandbox", "provider", "audit", "http"];
+
+/// The flags that were given on the command line. What a variable or a file says holds for the next command too.
+#[derive(Debug, Default)]
+pub struct Given {
+    project: Option<String>,
+    server: Vec<(&'static str, String)>,
+}
+
+impl Given {
+    pub fn new(global: &GlobalArguments) -> Self {
+        let data_dir = global.data_dir.as_ref().map(|path| path.display().to_string());
+        let flags = [("--profile", global.profile.clone()), ("--data-dir", data_dir)];
+        let server = flags.into_iter().filter_map(|(flag, value)| Some((flag, value?))).collect();
+        Self { project: global.project.clone(), server }
+    }
+
+    /// Completes each command in a text: what stands between backticks, and what stands at the end after a colon or alone.
+    pub fn complete(&self, text: &str) -> String {
+        if self.project.is_none() && self.server.is_empty() {
+            return text.to_owned();
+        }
+        let mut parts: Vec<String> = text.split('`').map(str::to_owned).collect();
+        for part in parts.iter_mut().skip(1).step_by(2) {
+            *part = self.command(part);
+        }
+        // An even number of parts is a backtick without its partner: then nothing is certain.
+        if parts.len().is_multiple_of(2) {
+            return text.to_owned();
+        }
+        if let Some(last) = parts.last_mut()
+            && let Some(start) = if last.starts_with("stead ") { Some(0) } else { last.rfind(": stead ").map(|at| at + 2) }
+        {
+            let command = self.command(&last[start..]);
+            last.replace_range(start.., &command);
+        }
+        parts.join("`")
+    }
+
+    fn command(&self, text: &str) -> String {
+        let mut words = text.split_whitespace();
+        if words.next() != Some("stead") {
+            return text.to_owned();
+        }
+        let (noun, verb) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        // These need no server, or say themselves which one they mean.
+        if matches!(noun, "login" | "config" | "init")
+            || noun.starts_with('-')
+            || ["--profile", "--help"].iter().any(|flag| text.contains(flag))
+        {
+            return text.to_owned();
+        }
+        let in_a_project = IN_A_PROJECT.contains(&noun) || (noun, verb) == ("project", "members");
+        let project = self.project.as_ref().filter(|_| in_a_project).map(|project| ("--project", project));
+        let mut text = text.to_owned();
+        for (flag, value) in self.server.iter().map(|(flag, value)| (*flag, value)).chain(project) {
+            if !text.contains(flag) {
+                text.push_str(&format!(" {flag} {}", quoted(value)));
+            }
+        }
+        text
+    }
+}
+
+/// As a shell takes it for one word.
+fn quoted(value: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "-_./:@%+=,".contains(character);
+    if !value.is_empty() && value.chars().all(plain) { value.to_owned() } else { format!("'{}'", value.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_completed_and_sentences_are_not() {
+        let global = GlobalArguments { project: Some("acme".to_owned()), data_dir: Some("/my data".into()), ..GlobalArguments::default() };
+        let given = Given::new(&global);
+        for (text, expected) in [
+            ("stead up", "stead up --data-dir '/my data'"),
+            ("give it a key: stead key create NAME", "give it a key: stead key create NAME --data-dir '/my data' --project acme"),
+            ("`stead env list` shows what there is", "`stead env list --data-dir '/my data' --project acme` shows what there is"),
+            ("use it: `stead env list --project other`", "use it: `stead env list --project other --data-dir '/my data'`"),
+            ("stead login URL --key-file FILE", "stead login URL --key-file FILE"),
+            ("stead down --profile local", "stead down --profile local"),
+            ("`acme` is no stead of mine", "`acme` is no stead of mine"),
+            ("an odd ` one: stead up", "an odd ` one: stead up"),
+        ] {
+            assert_eq!(given.complete(text), expected);
+        }
+        assert_eq!(Given::default().complete("stead up"), "stead up");
+    }
+}

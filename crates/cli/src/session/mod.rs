@@ -30,7 +30,7 @@ pub use signals::{Received, Signals};
 use terminal::RawMode;
 
 /// How long a program that keeps on writing to nobody is given to notice it.
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_millis(500);
 /// So many interruptions are for the program; one more is for us.
 const INTERRUPTIONS: u32 = 2;
 

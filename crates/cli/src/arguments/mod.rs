@@ -87,7 +87,7 @@ pub enum Command {
     /// Run the server
     Serve(Box<ServeOptions>),
     /// Write the definition `local-default` into this directory
-    Init,
+    Init(local::Init),
     /// Start the local server if it does not run, and say where it is
     Up,
     /// Stop the local server; commands in environments go on
@@ -104,6 +104,16 @@ pub enum Command {
     Exec(process::Exec),
     /// A terminal in an environment
     Shell(process::Shell),
+    /// List the commands that run in environments
+    Ps(process::Ps),
+    /// Show what a command printed
+    Logs(process::Logs),
+    /// Send a signal to a command
+    Kill(process::Kill),
+    /// Come back to a command that goes on without you
+    Attach(process::Attach),
+    /// Watch environments and what runs in them
+    Top(process::Top),
     /// Environments: places to work
     #[command(subcommand, visible_aliases = ["environment", "environments"])]
     Env(environment::EnvironmentCommand),

@@ -70,6 +70,27 @@ fn read(stopped: &OwnedFd, sender: &mpsc::Sender<Vec<u8>>, leaving: Option<watch
     }
 }
 
+/// Keys for a command of ours, when there are any.
+pub struct Keys(Option<Keyboard>);
+
+pub fn keys(wanted: bool) -> Result<Keys> {
+    Ok(Keys(if wanted { Some(Keyboard::open(None)?) } else { None }))
+}
+
+impl Keys {
+    /// Waits for one of these.
+    pub async fn any_of(&mut self, wanted: &[u8]) {
+        while let Some(keyboard) = &mut self.0 {
+            match keyboard.pieces.recv().await {
+                Some(typed) if typed.iter().any(|key| wanted.contains(key)) => return,
+                Some(_) => {}
+                None => self.0 = None,
+            }
+        }
+        std::future::pending::<()>().await;
+    }
+}
+
 /// Sends what is typed until stdin ends, and that end after it.
 pub async fn forward(
     client: &Client,

@@ -24,6 +24,7 @@ use crate::settings::Settings;
 
 use control::Order;
 use input::Keyboard;
+pub use input::keys;
 use output::Output;
 pub use progress::Progress;
 pub use signals::{Received, Signals};
@@ -160,7 +161,7 @@ impl<'run> Session<'run> {
 
     fn lost(&self, error: ClientError, offset: u64) -> crate::failure::Failure {
         if !matches!(error, ClientError::Reply { .. }) {
-            self.invocation.printer.note(&come_back(self.process, offset));
+            self.invocation.printer.hint(&come_back(self.process, offset));
         }
         error.into()
     }

@@ -100,7 +100,7 @@ pub fn conclude(invocation: &Invocation<'_>, process: &Process, end: End) -> Res
         }
         End::Failed(error) => Err(Error::new(Code::ProviderFailed, error).suggestion("`stead doctor` says more").into()),
         End::Detached(offset) => {
-            invocation.printer.note(&come_back(process.id, offset));
+            invocation.printer.hint(&come_back(process.id, offset));
             Err(Failure::Told(ExitStatus::Command(130)))
         }
     }

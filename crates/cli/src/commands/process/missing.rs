@@ -8,6 +8,7 @@ use stead_domain::{Code, Error};
 use super::toolchains;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::printer::given::quoted;
 
 /// The same failure, with the way out where there is one.
 pub fn explained(invocation: &Invocation<'_>, environment: &Environment, command: &[String], failure: Failure) -> Failure {
@@ -40,22 +41,4 @@ fn mounting(environment: &Environment, path: &Path, home: Option<&Path>) -> Stri
         words.push(format!("--set {}", quoted(&format!("env.{name}={value}"))));
     }
     words.join(" ")
-}
-
-/// As a shell reads it back.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_stays_one_word_in_a_shell() {
-        for (word, expected) in [("host:/a:/a:ro", "host:/a:/a:ro"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")] {
-            assert_eq!(quoted(word), expected);
-        }
-    }
 }

@@ -1,18 +1,30 @@
 //! Commands in environments.
 
+mod attach;
 mod begin;
 mod directory;
 mod exec;
+pub mod find;
+mod kill;
+mod logs;
 mod missing;
 mod own;
+mod ps;
 mod run;
 mod shell;
 pub mod toolchains;
+mod top;
 
 use crate::arguments::process::{Exec, Run, Shell};
 use crate::exit_status::ExitStatus;
 use crate::failure::{Failure, Result};
 use crate::invocation::Invocation;
+
+pub use attach::run as attach;
+pub use kill::run as kill;
+pub use logs::run as logs;
+pub use ps::{command, run as ps};
+pub use top::run as top;
 
 /// A failure of Stead itself.
 const OURS: u8 = 125;

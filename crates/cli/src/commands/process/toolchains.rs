@@ -1,10 +1,16 @@
 //! Programs of the user's that are not part of the system: what must be mounted so that they run inside.
 
 use std::fs;
+use std::io::{self, IsTerminal};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use stead_domain::definition::SEARCH_PATH;
+use stead_domain::{Code, Error};
+
+use crate::failure::Result;
+use crate::invocation::Invocation;
+use crate::printer::escape;
 
 /// What makes one toolchain work inside, at the paths that it has here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,6 +59,28 @@ pub fn on_path(search: &str, home: &Path) -> Vec<Toolchain> {
         }
     }
     found
+}
+
+/// Those that the user wants inside, when there is somebody to ask.
+pub fn offer(invocation: &Invocation<'_>, yes: bool) -> Result<Vec<Toolchain>> {
+    let asks = !yes && io::stdin().is_terminal() && io::stderr().is_terminal() && !invocation.printer.is_json();
+    let (search, home) = (invocation.surroundings.variable("PATH"), invocation.surroundings.path("HOME"));
+    let (true, Some(search), Some(home)) = (asks, search, home) else { return Ok(Vec::new()) };
+    let found = on_path(&search, &home);
+    if found.is_empty() {
+        return Ok(found);
+    }
+    let shown = |it: &Toolchain| {
+        let mounts: Vec<String> = it.mounts.iter().map(|path| path.display().to_string()).collect();
+        escape::line(&format!("{}: {}", it.name, mounts.join(", "))).into_owned()
+    };
+    let lines: Vec<String> = found.iter().map(shown).collect();
+    let prompt = "Toolchains of yours to mount read-only (space chooses, enter goes on)";
+    let chosen = dialoguer::MultiSelect::new().with_prompt(prompt).items(&lines).interact_opt();
+    let chosen = chosen
+        .map_err(|error| Error::new(Code::Usage, format!("the answer could not be read: {error}")).suggestion("say --yes for none"))?
+        .unwrap_or_default();
+    Ok(found.into_iter().enumerate().filter(|(index, _)| chosen.contains(index)).map(|(_, it)| it).collect())
 }
 
 /// Where a program is that somebody calls by its name.

@@ -85,6 +85,17 @@ impl IntoResponses for AnyErrors {
     }
 }
 
+/// What a call may be answered that asks the place of a process.
+pub struct PlaceErrors;
+
+impl IntoResponses for PlaceErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let mut all = AnyErrors::responses();
+        all.extend(errors(&[("409", "The process is kept by another host"), ("502", "Its place failed")]));
+        all
+    }
+}
+
 /// What every call that changes something may be answered.
 pub struct ChangeErrors;
 

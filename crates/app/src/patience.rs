@@ -11,11 +11,19 @@ use stead_domain::posture::Capabilities;
 use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::Sandbox;
 
-use crate::place::Place;
+use crate::place::{Place, PlaceError};
 use crate::provider::{AskedBy, Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
 
 /// How long one call may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The same for a call of a place that is not meant to wait: one that does not answer holds up neither a request nor the server's end.
+pub(crate) async fn within<T>(call: impl Future<Output = Result<T, PlaceError>>) -> Result<T, PlaceError> {
+    match tokio::time::timeout(PATIENCE, call).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(PlaceError::Failed(format!("the place did not answer within {} seconds", PATIENCE.as_secs()))),
+    }
+}
 
 pub(crate) struct Patient {
     pub(crate) inner: Arc<dyn Provider>,
@@ -53,7 +61,7 @@ impl Provider for Patient {
         self.inner.check_definition(spec, asked_by)
     }
 
-    /// Passed on as it is: waiting for a process may take long, and every call of a place has its own end.
+    /// Passed on as it is: waiting for a process may take long. What should not is kept within bounds where it is called.
     fn place(&self) -> Option<&dyn Place> {
         self.inner.place()
     }

@@ -5,26 +5,58 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use stead_place::client::Spawner;
-use stead_providers::local::{self, Abilities};
+use stead_providers::local::{self, Abilities, Relay, Roles};
 use stead_sandbox::cgroup::{Availability, Support};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::world;
 
 /// The word that makes this program a spawner.
 const SPAWNER: &str = "spawner";
+/// The word that makes it a relay.
+const RELAY: &str = "relay";
 
 /// Runs the role that the first argument names, if it names one.
 pub fn run() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next()? != SPAWNER {
-        return None;
-    }
-    let skeleton = PathBuf::from(arguments.next()?);
-    let ended = stead_place::spawner::run(&skeleton);
-    Some(if ended.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let role = arguments.next()?;
+    let mut path = || arguments.next().map(PathBuf::from);
+    let done = match role.to_str()? {
+        SPAWNER => stead_place::spawner::run(&path()?).is_ok(),
+        RELAY => relay(path()?, path()?),
+        _ => return None,
+    };
+    Some(if done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// How a server starts its spawner: this very program, also when its file has been replaced since.
-pub fn spawner(data_dir: &Path) -> Spawner {
-    Spawner::new("/proc/self/exe".into(), vec![OsString::from(SPAWNER), local::skeleton(data_dir).into()])
+/// Relays what leaves the environments of this host, until it is told to end.
+fn relay(directory: PathBuf, journal: PathBuf) -> bool {
+    let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() else { return false };
+    runtime.block_on(async {
+        let stop = CancellationToken::new();
+        let Ok(mut asked) = signal(SignalKind::terminate()) else { return false };
+        let options = stead_egress::Options::new(directory, journal);
+        let ended = stead_egress::run(options, world::context(), stop.clone());
+        tokio::pin!(ended);
+        tokio::select! {
+            ended = &mut ended => return ended.is_ok(),
+            _ = asked.recv() => stop.cancel(),
+        }
+        ended.await.is_ok()
+    })
+}
+
+/// How a server starts what runs beside it: this very program, also when its file has been replaced since.
+pub fn beside(data_dir: &Path, reachable: Vec<String>) -> Roles {
+    let program = || PathBuf::from("/proc/self/exe");
+    let directory = data_dir.join("relay");
+    let relay = vec![OsString::from(RELAY), directory.clone().into(), data_dir.join("egress").into()];
+    Roles {
+        spawner: Spawner::new(program(), vec![OsString::from(SPAWNER), local::skeleton(data_dir).into()]),
+        relay: Relay::new(directory, program(), relay),
+        reachable,
+    }
 }
 
 /// What this host can hold a place to.

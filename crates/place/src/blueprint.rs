@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use stead_domain::ids::EnvironmentId;
+use stead_egress::policy::PolicyText;
 
 /// What a server asks of its spawner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,14 +71,21 @@ pub struct Bind {
     pub writable: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
     /// Loopback only.
     Disabled,
-    /// The host's own.
-    Host,
+    /// Whatever leaves goes through the relay, which decides.
+    Relayed {
+        /// Where the relay is found.
+        relay: PathBuf,
+        policy: PolicyText,
+    },
 }
+
+/// Where programs find the proxy inside, for those that ask for one.
+pub const PROXY_PORT: u16 = 3128;
 
 /// Zero or none: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

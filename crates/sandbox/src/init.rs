@@ -15,6 +15,7 @@ pub const START: u8 = 1;
 pub const SIGNAL: u8 = 2;
 
 pub const READY: u8 = 10;
+pub const OUTLETS: u8 = 15;
 pub const FAILED: u8 = 11;
 pub const STARTED: u8 = 12;
 pub const NOT_STARTED: u8 = 13;

@@ -10,7 +10,7 @@ use rustix::net::{
 };
 
 /// As many descriptors as one message may carry.
-pub const DESCRIPTORS: usize = 8;
+pub const DESCRIPTORS: usize = 64;
 
 /// What one message brought beside the bytes in the caller's buffer.
 #[derive(Debug)]

@@ -10,8 +10,9 @@ use crate::apart::{self, above_standard, close_all_but, end_with, reset_signals}
 use crate::cgroup::Group;
 use crate::error::{Error, Result, Step};
 use crate::identity::{INSIDE, Identity};
-use crate::init::{self, ENDED, FAILED, NOT_STARTED, READY, SIGNAL, START, STARTED};
+use crate::init::{self, ENDED, FAILED, NOT_STARTED, OUTLETS, READY, SIGNAL, START, STARTED};
 use crate::kernel::{self, Forked};
+use crate::outlets::Outlet;
 use crate::plan::{Command, Network, Plan};
 use crate::reserve::{self, Reserved};
 use crate::root::{self, Sources, Trees};
@@ -23,6 +24,7 @@ pub struct Place {
     pid: i32,
     pidfd: OwnedFd,
     socket: OwnedFd,
+    outlets: Vec<(Outlet, OwnedFd)>,
     directory: Vec<u8>,
     /// Let go when everything inside is gone.
     _reserved: Vec<Reserved>,
@@ -137,26 +139,35 @@ impl Place {
             Forked::Parent { pid, pidfd } => {
                 drop((trees, theirs));
                 let directory = plan.directory.as_os_str().as_bytes().to_vec();
-                let place = Self { pid, pidfd, socket: ours, directory, _reserved: reserved };
+                let mut place = Self { pid, pidfd, socket: ours, directory, outlets: Vec::new(), _reserved: reserved };
                 if let (Some(group), None) = (&plan.group, birthplace) {
                     group.attach(pid)?;
                 }
                 identity.write_maps(pid)?;
                 // The maps are there: it may go on.
                 Writer::new(READY).send(place.socket.as_fd(), &[]).step("tell init to go on")?;
-                place.wait_until_ready()?;
+                place.wait_until_ready(plan)?;
                 Ok(place)
             }
         }
     }
 
-    fn wait_until_ready(&self) -> Result<()> {
-        let message = Reader::receive(self.socket.as_fd()).step("hear from init")?;
+    fn wait_until_ready(&mut self, plan: &Plan) -> Result<()> {
+        let mut message = Reader::receive(self.socket.as_fd()).step("hear from init")?;
+        if let (Some(outlets), Network::Own(wanted)) = (message.as_mut().filter(|message| message.kind() == OUTLETS), &plan.network) {
+            self.outlets = wanted.list().into_iter().zip(std::mem::take(&mut outlets.descriptors)).collect();
+            message = Reader::receive(self.socket.as_fd()).step("hear from init")?;
+        }
         match message {
             Some(message) if message.kind() == READY => Ok(()),
             Some(mut message) => Err(Error::Inside(String::from_utf8_lossy(&message.bytes().step("read what init says")?).into_owned())),
             None => Err(Error::Ended),
         }
+    }
+
+    /// The other ends of the ways out of its network, made inside.
+    pub fn outlets(&self) -> &[(Outlet, OwnedFd)] {
+        &self.outlets
     }
 
     /// For polling: readable when [`Place::receive`] has something to say.
@@ -270,7 +281,7 @@ impl Drop for Place {
 
 fn namespaces(plan: &Plan) -> u64 {
     let network = match plan.network {
-        Network::None => libc::CLONE_NEWNET,
+        Network::None | Network::Own(_) => libc::CLONE_NEWNET,
         Network::Host => 0,
     };
     (libc::CLONE_NEWUSER
@@ -292,8 +303,13 @@ fn inside(plan: &Plan, trees: Option<Trees>, socket: &OwnedFd) -> Result<()> {
     // Changing ids clears it.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).step("end with the keeper")?;
     rustix::system::sethostname(plan.hostname.as_bytes()).step("set the hostname")?;
-    if plan.network == Network::None {
+    if plan.network != Network::Host {
         kernel::bring_loopback_up().step("bring loopback up")?;
+    }
+    if let Network::Own(outlets) = &plan.network {
+        let made = outlets.make()?;
+        let descriptors: Vec<_> = made.iter().map(AsFd::as_fd).collect();
+        Writer::new(OUTLETS).send(socket.as_fd(), &descriptors).step("hand the ways out over")?;
     }
     // Nothing of the inside is handed to what the host does with crashes.
     let no_core = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::cgroup::Group;
+use crate::outlets::Outlets;
 use crate::skeleton::Skeleton;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,10 +73,12 @@ pub enum RootView {
     Overlay(Overlay),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Network {
     /// A namespace of its own with nothing but loopback.
     None,
+    /// A namespace of its own, and ways out of it that [`crate::Place::outlets`] hands over.
+    Own(Outlets),
     /// The host's own network.
     Host,
 }

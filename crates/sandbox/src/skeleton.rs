@@ -41,7 +41,6 @@ const COPIED: &[&str] = &[
     "python3.11",
     "python3.12",
     "python3.13",
-    "resolv.conf",
     "services",
     "shells",
     "ssl",
@@ -135,7 +134,12 @@ fn write_users(etc: &Path) -> io::Result<()> {
         "root:x:0:0:root:/root:/usr/sbin/nologin\n{USER}:x:{INSIDE}:{INSIDE}::/home/{USER}:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
     );
     let group = format!("root:x:0:\n{USER}:x:{INSIDE}:\nnogroup:x:65534:\n");
-    for (name, text) in [("passwd", passwd), ("group", group), ("hosts", "127.0.0.1 localhost\n::1 localhost\n".to_owned())] {
+    for (name, text) in [
+        ("passwd", passwd),
+        ("group", group),
+        ("hosts", "127.0.0.1 localhost\n::1 localhost\n".to_owned()),
+        ("resolv.conf", format!("nameserver {}\n", crate::NAME_SERVER)),
+    ] {
         let path = etc.join(name);
         fs::write(&path, text)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;

@@ -24,7 +24,7 @@ use super::socket;
 use crate::State;
 use crate::door::In;
 use crate::listen::Seat;
-use crate::openapi::AnyErrors;
+use crate::openapi::PlaceErrors;
 use crate::processes::parse_ids;
 use crate::query::Query;
 use crate::reply::Result;
@@ -45,7 +45,7 @@ pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 #[utoipa::path(
     get, path = "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/logs", tag = "processes", operation_id = "getProcessLogs",
     params(("project" = String, Path, description = "The project's handle"), ("environment_id" = String, Path), ("process_id" = String, Path), ("offset" = Option<u64>, Query, description = "Where to begin; offsets count both streams together"), ("stream" = Option<OutputStream>, Query, description = "Only this one"), ("follow" = Option<bool>, Query, description = "Stay until the process is over"), ("limit" = Option<u64>, Query, minimum = 1, maximum = 8388608, description = "Bytes of an answer that does not follow; 1 MiB when it is left out"), ("Last-Event-ID" = Option<String>, Header, description = "Goes on after that event")),
-    responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream", description = "The bytes"), AnyErrors),
+    responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream", description = "The bytes"), PlaceErrors),
 )]
 pub async fn handler(
     Shared(state): Shared<State>,

@@ -11,7 +11,7 @@ use stead_domain::process::Process;
 
 use crate::State;
 use crate::door::In;
-use crate::openapi::AnyErrors;
+use crate::openapi::PlaceErrors;
 use crate::processes::parse_ids;
 use crate::query::Query;
 use crate::reply::{Result, json};
@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_secs(300);
 #[utoipa::path(
     get, path = "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/wait", tag = "processes", operation_id = "waitForProcess",
     params(("project" = String, Path, description = "The project's handle"), ("environment_id" = String, Path), ("process_id" = String, Path), ("timeout" = Option<Duration>, Query, description = "How long to wait, up to 5m; 30s when it is left out")),
-    responses((status = 200, body = Process, description = "It is over, or still runs"), AnyErrors),
+    responses((status = 200, body = Process, description = "It is over, or still runs"), PlaceErrors),
 )]
 pub async fn handler(
     Shared(state): Shared<State>,

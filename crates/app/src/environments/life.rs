@@ -12,6 +12,7 @@ use stead_store::processes::{self, ProcessFilter};
 
 use crate::audit::{Act, record};
 use crate::idempotency::Outcome;
+use crate::patience::within;
 use crate::place::{Activity, Place};
 use crate::processes::{Ground, check_usable, premises};
 use crate::{App, Entered};
@@ -25,7 +26,7 @@ impl App {
             let (environment, ground) = app.awake_or_not(&whose, id).await?;
             check_usable(&environment)?;
             app.note_life(&whose, &environment, "environment.wake").await?;
-            ground.place()?.wake(&premises(&environment)).await?;
+            within(ground.place()?.wake(&premises(&environment))).await?;
             Ok(environment)
         })
         .await
@@ -55,7 +56,7 @@ impl App {
     /// What it does now.
     pub async fn environment_activity(&self, entered: &Entered, id: EnvironmentId) -> Result<EnvironmentActivity> {
         let (environment, ground) = self.awake_or_not(entered, id).await?;
-        let activity = ground.place()?.activity(id).await?;
+        let activity = within(ground.place()?.activity(id)).await?;
         let awake = activity.is_some();
         let Activity { processes, cpu_ms, memory_bytes } = activity.unwrap_or_default();
         Ok(EnvironmentActivity { environment_id: environment.id, awake, processes, cpu_ms, memory_bytes })
@@ -82,7 +83,7 @@ impl App {
         let place = ground.place()?;
         let _shut = self.gates.shut(environment.id).await;
         self.lay_down(place, environment.id, true).await?;
-        Ok(place.forget(environment.id, None).await?)
+        Ok(within(place.forget(environment.id, None)).await?)
     }
 
     /// Runs to its end even when the caller hangs up; a repetition is answered like the first.
@@ -119,7 +120,7 @@ impl App {
     }
 
     async fn lay_down(&self, place: &dyn Place, id: EnvironmentId, at_once: bool) -> Result<()> {
-        place.sleep(id, at_once).await?;
+        within(place.sleep(id, at_once)).await?;
         self.settle(place, id).await
     }
 

@@ -7,6 +7,7 @@ use stead_domain::{Code, Error, Result};
 use stead_store::processes;
 
 use crate::audit::record;
+use crate::patience::within;
 use crate::place::PlaceError;
 use crate::processes::read::ended;
 use crate::processes::start::act;
@@ -43,7 +44,7 @@ impl App {
                 }
             };
         }
-        place.forget(environment, Some(id)).await?;
+        within(place.forget(environment, Some(id))).await?;
         self.store.write(move |unit| Box::pin(async move { Ok::<_, Error>(processes::delete(unit, id).await?) })).await?;
         Ok(process)
     }

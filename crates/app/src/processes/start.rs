@@ -14,6 +14,7 @@ use stead_store::{environments, processes, sandboxes};
 
 use crate::audit::{Act, record};
 use crate::idempotency::{self, Claim, Outcome, Reply};
+use crate::patience::within;
 use crate::place::{Place, PlaceError, Premises, StartProcess};
 use crate::processes::watch::Since;
 use crate::processes::{Ground, check_usable};
@@ -137,7 +138,7 @@ impl App {
     }
 
     async fn start_at(&self, place: &dyn Place, premises: &Premises, start: &StartProcess) -> Start {
-        match place.start(premises, start).await {
+        match within(place.start(premises, start)).await {
             Ok(()) => Start::Runs,
             // It may have begun all the same; its place knows.
             Err(PlaceError::Failed(cause)) => match place.progress(premises.environment, start.id).await {

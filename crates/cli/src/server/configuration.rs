@@ -26,6 +26,7 @@ struct File {
     provider_alias: Vec<String>,
     allow_unsandboxed: bool,
     allow_host_path: Vec<PathBuf>,
+    egress_allow: Vec<String>,
     rate_limit: Option<u32>,
     log_format: Option<String>,
     keep_audit: Option<String>,
@@ -46,6 +47,8 @@ pub struct Configuration {
     pub provider_aliases: Vec<(ProviderName, ProviderName)>,
     pub allow_unsandboxed: bool,
     pub allow_host_paths: Vec<PathBuf>,
+    /// Hosts and ranges that environments may reach although they are not public.
+    pub egress_allow: Vec<String>,
     pub rate_limit: u32,
     pub log_as_json: bool,
     pub keep_audit: Duration,
@@ -93,6 +96,7 @@ impl Configuration {
             insecure_http: options.insecure_http || file.insecure_http,
             provider_aliases: aliases.iter().map(|alias| parse_alias(alias)).collect::<Result<_>>()?,
             allow_unsandboxed: options.allow_unsandboxed || file.allow_unsandboxed,
+            egress_allow: if options.egress_allow.is_empty() { file.egress_allow } else { options.egress_allow },
             allow_host_paths: if options.allow_host_path.is_empty() { file.allow_host_path } else { options.allow_host_path },
             rate_limit: options.rate_limit.or(file.rate_limit).unwrap_or(DEFAULT_RATE_LIMIT),
             log_as_json: match log_format.as_str() {

@@ -39,6 +39,9 @@ pub struct ServeOptions {
     /// A directory whose contents definitions may mount from the host
     #[arg(long, env = "STEAD_ALLOW_HOST_PATH", value_name = "DIR", value_delimiter = ',')]
     pub allow_host_path: Vec<PathBuf>,
+    /// A host or range that environments may reach although it is not public, such as 10.0.0.0/8; never a metadata service
+    #[arg(long, env = "STEAD_EGRESS_ALLOW", value_name = "HOST|RANGE", value_delimiter = ',')]
+    pub egress_allow: Vec<String>,
     /// Requests per minute for one key; 0 sets no limit [default: 60000]
     #[arg(long, env = "STEAD_RATE_LIMIT", value_name = "NUMBER")]
     pub rate_limit: Option<u32>,

@@ -40,8 +40,8 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
 
     let local = Local::open(&configuration.data_dir, &installation, host, configuration.allow_host_paths.clone())?;
-    let local: Arc<dyn Provider> =
-        Arc::new(local.with_processes(&configuration.data_dir, roles::spawner(&configuration.data_dir), roles::abilities()));
+    let beside = roles::beside(&configuration.data_dir, configuration.egress_allow.clone());
+    let local: Arc<dyn Provider> = Arc::new(local.with_processes(&configuration.data_dir, beside, roles::abilities()));
     let mut providers = Providers::default().with(local);
     for (name, served_by) in &configuration.provider_aliases {
         providers.alias(*name, *served_by)?;

@@ -1,5 +1,6 @@
 //! The control socket: how a server tells the relay what to do, and finds it again after a restart.
 
+mod blocking;
 mod client;
 mod protocol;
 mod serve;
@@ -7,6 +8,7 @@ mod wire;
 
 use std::path::{Path, PathBuf};
 
+pub use blocking::BlockingClient;
 pub use client::{Client, ClientError};
 pub use protocol::{Failure, Listed, PROTOCOL, Reply, Request, Socket};
 pub(crate) use serve::serve;

@@ -13,9 +13,9 @@ use serde::de::DeserializeOwned;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-const LONGEST_FRAME: usize = 1 << 20;
+pub(super) const LONGEST_FRAME: usize = 1 << 20;
 /// The kernel takes at most 253 at once. Each of the four length bytes may carry some.
-const AT_ONCE: usize = 128;
+pub(super) const AT_ONCE: usize = 128;
 pub const MOST_DESCRIPTORS: usize = 4 * AT_ONCE;
 
 pub async fn send(stream: &UnixStream, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {

@@ -7,6 +7,7 @@ use stead_domain::ids::ProcessId;
 use stead_domain::process::{ExitCause, OutputStream, ProcessExit, ProcessUsage};
 use stead_sandbox::{Event, Exit, StartFailure, StartStep};
 
+use super::egress::Egress;
 use super::kept::State;
 use super::stdin::Stdin;
 use super::{FULL_DISK, GRACE, SYNC_EVERY, Steward, clock};
@@ -151,7 +152,8 @@ impl Steward {
         let dirty = self.processes.values().any(|kept| kept.log.is_dirty()).then_some(self.last_sync + SYNC_EVERY);
         let idle = self.processes.is_empty().then_some(self.idle_since + self.blueprint.idle_milliseconds);
         let leaving = self.leaving.as_ref().map(|leaving| leaving.deadline);
-        deadlines.chain(dirty).chain(idle).chain(leaving).chain(self.stalled_until).min()
+        let relay = self.egress.as_ref().and_then(|egress| egress.due);
+        deadlines.chain(dirty).chain(idle).chain(leaving).chain(self.stalled_until).chain(relay).min()
     }
 
     /// Does what is due.
@@ -160,6 +162,12 @@ impl Steward {
         self.end_the_overdue(now);
         if self.stalled_until.is_some_and(|until| until <= now) {
             self.try_the_disk_again(now);
+        }
+        if let Some(egress) = &mut self.egress
+            && egress.due.is_some_and(|due| due <= now)
+        {
+            // Not there yet: it sets itself another time.
+            let _ = egress.connect(self.inside.outlets());
         }
         if now >= self.last_sync + SYNC_EVERY {
             self.last_sync = now;
@@ -229,6 +237,7 @@ impl Steward {
 
     /// Ends what is inside, writes everything down, and tells those who asked.
     pub(super) fn leave(&mut self) {
+        self.egress.iter_mut().for_each(Egress::end);
         self.inside.end();
         self.end_what_is_left(ExitCause::Signaled);
         for kept in self.processes.values_mut() {

@@ -2,14 +2,18 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use stead_egress::policy::{Access, Policy, PolicyText};
 use stead_sandbox::cgroup::{Availability, Group, Limits};
-use stead_sandbox::{Bind, Event, Network, Overlay, Place, Plan, Skeleton};
+use stead_sandbox::{Bind, Event, Network, Outlet, Outlets, Overlay, Place, Plan, Skeleton};
 
-use crate::blueprint::{self, Blueprint, WorkspaceKind};
+use crate::blueprint::{self, Blueprint, PROXY_PORT, WorkspaceKind};
+
+/// Larger ones mean fewer of them; nothing but the relay ever sees one.
+const LARGEST_PACKET: u16 = 9000;
 
 pub struct Inside {
     /// None once it has ended.
@@ -43,6 +47,11 @@ impl Inside {
 
     pub fn place(&mut self) -> io::Result<&mut Place> {
         self.place.as_mut().ok_or_else(|| io::Error::other("everything inside has ended"))
+    }
+
+    /// The ways out of its network, for the relay.
+    pub fn outlets(&self) -> &[(Outlet, OwnedFd)] {
+        self.place.as_ref().map_or(&[], Place::outlets)
     }
 
     /// What init says next; none for now. An error when it is gone.
@@ -161,11 +170,21 @@ fn plan(blueprint: &Blueprint) -> Result<Plan, String> {
         plan.protected.clone_from(&blueprint.protected);
         plan.hidden.clone_from(&blueprint.hidden);
     }
-    plan.network = match blueprint.network {
+    plan.network = match &blueprint.network {
         blueprint::Network::Disabled => Network::None,
-        blueprint::Network::Host => Network::Host,
+        blueprint::Network::Relayed { policy, .. } => Network::Own(outlets(policy)?),
     };
     Ok(plan)
+}
+
+fn outlets(policy: &PolicyText) -> Result<Outlets, String> {
+    Ok(match policy.access {
+        Access::Enabled => Outlets::Device { largest_packet: LARGEST_PACKET },
+        Access::Allowlist => {
+            let policy = Policy::parse(policy).map_err(|error| error.to_string())?;
+            Outlets::Ports { ports: policy.ports().into_iter().filter(|port| *port != PROXY_PORT).collect(), proxy: PROXY_PORT }
+        }
+    })
 }
 
 /// The layer that takes what is written; the kernel's own directory beside it is a new one for every mount.

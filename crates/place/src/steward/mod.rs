@@ -3,6 +3,7 @@
 
 mod calls;
 mod clock;
+mod egress;
 mod endings;
 mod inside;
 mod kept;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use stead_domain::ids::ProcessId;
 
+use self::egress::Egress;
 use self::inside::Inside;
 use self::kept::{Hold, Kept};
 use self::peer::Peer;
@@ -36,6 +38,7 @@ const FULL_DISK: u64 = 1000;
 struct Steward {
     blueprint: Blueprint,
     inside: Inside,
+    egress: Option<Egress>,
     listener: UnixListener,
     peers: BTreeMap<u64, Peer>,
     next_peer: u64,
@@ -64,6 +67,7 @@ struct Leaving {
 enum Source {
     Listener,
     Init,
+    Relay,
     Peer(u64),
     Output(ProcessId, usize),
     Stdin(ProcessId),
@@ -85,17 +89,26 @@ pub fn run(blueprint: Blueprint, first: OwnedFd) -> i32 {
     let made = prepare(&directory).map_err(|error| Refusal::Failed { message: error.to_string() }).and_then(|(listener, held)| {
         Inside::make(&blueprint).map(|inside| (listener, held, inside)).map_err(|message| Refusal::CannotBeMade { message })
     });
-    let (listener, _held, inside) = match made {
+    let (listener, _held, mut inside) = match made {
         Ok(made) => made,
         Err(refusal) => {
             let _ = steward_lock::remove(&directory, lock);
             return refuse(first, refusal);
         }
     };
+    let mut egress = Egress::of(&blueprint);
+    if let Some(Err(error)) = egress.as_mut().map(|egress| egress.connect(inside.outlets())) {
+        let message = format!("the relay, which everything that leaves goes through, does not answer: {error}");
+        inside.end();
+        inside.clean_up();
+        let _ = steward_lock::remove(&directory, lock);
+        return refuse(first, Refusal::CannotBeMade { message });
+    }
     let ready = first.answer(0, Answer::Done);
     let mut steward = Steward {
         blueprint,
         inside,
+        egress,
         listener,
         peers: BTreeMap::new(),
         next_peer: 1,
@@ -161,6 +174,10 @@ impl Steward {
             sources.push(Source::Init);
             watched.push(PollFd::from_borrowed_fd(socket, PollFlags::IN));
         }
+        if let Some(relay) = self.egress.as_ref().and_then(Egress::as_fd) {
+            sources.push(Source::Relay);
+            watched.push(PollFd::from_borrowed_fd(relay, PollFlags::IN));
+        }
         for (id, peer) in &self.peers {
             let events = if peer.wants_to_write() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
             sources.push(Source::Peer(*id));
@@ -195,6 +212,7 @@ impl Steward {
         match source {
             Source::Listener => self.accept(),
             Source::Init => self.hear_init(),
+            Source::Relay => self.egress.iter_mut().for_each(Egress::lost),
             Source::Peer(id) => self.hear_peer(id),
             Source::Output(id, at) => {
                 if let Some(kept) = self.processes.get_mut(&id)

@@ -22,7 +22,7 @@ impl Abilities {
         Capabilities::default()
             .with("sandbox.mode", &[("workspace", place)])
             .with("sandbox.workspace_access", &[("none", place), ("ro", place), ("rw", place), ("cow", place)])
-            .with("sandbox.network_access", &[("disabled", place), ("enabled", place)])
+            .with("sandbox.network_access", &[("disabled", place), ("allowlist", place), ("enabled", place)])
             // Nothing but the workspace and what is thrown away can be written; that nothing is installed into it cannot be told from work.
             .with("sandbox.package_policy", &[("none", Enforcement::BestEffort), ("workspace", place)])
             .with("sandbox.resources.cpus", &[("*", held(&self.cpus))])

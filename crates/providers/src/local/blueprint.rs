@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use stead_app::{PlaceError, Premises};
 use stead_domain::definition::{MountAccess, NetworkAccess, SEARCH_PATH, Spec, WorkspaceAccess};
+use stead_egress::policy::{Access, PolicyText};
 use stead_place::Directories;
-use stead_place::blueprint::{Bind, Blueprint, Limits, Network, Workspace, WorkspaceKind};
+use stead_place::blueprint::{Bind, Blueprint, Limits, Network, PROXY_PORT, Workspace, WorkspaceKind};
 
 /// Who everybody is inside.
 const USER: &str = "stead";
@@ -20,6 +21,10 @@ pub struct Site<'a> {
     pub skeleton: &'a Path,
     /// Of this sandbox: `workspace` and `runtime`.
     pub sandbox: &'a Path,
+    /// Where the relay is found.
+    pub relay: &'a Path,
+    /// What the operator lets environments reach although it is not public.
+    pub reachable: &'a [String],
 }
 
 impl Site<'_> {
@@ -47,6 +52,15 @@ impl Site<'_> {
         };
         let inside = |paths: &[String]| paths.iter().map(|path| workspace_path.join(path)).collect();
         let resources = sandbox.resources.unwrap_or_default();
+        let relayed = |access, allowed_hosts: Option<Vec<String>>| Network::Relayed {
+            relay: self.relay.to_owned(),
+            policy: PolicyText { access, allowed_hosts: allowed_hosts.unwrap_or_default(), reachable: self.reachable.to_vec() },
+        };
+        let network = match sandbox.network_access.unwrap_or(NetworkAccess::Enabled) {
+            NetworkAccess::Disabled => Network::Disabled,
+            NetworkAccess::Allowlist => relayed(Access::Allowlist, sandbox.allowed_hosts),
+            NetworkAccess::Enabled => relayed(Access::Enabled, None),
+        };
         let mut binds = vec![Bind { source: self.sandbox.join("runtime"), path: runtime_path, writable: true }];
         binds.extend(mounts.iter().filter(|bind| bind.path != workspace_path).cloned());
         Ok(Blueprint {
@@ -56,16 +70,12 @@ impl Site<'_> {
             logs: self.directories.logs(premises.environment),
             skeleton: self.skeleton.to_owned(),
             hostname: hostname(&premises.name),
-            env: variables(spec, &workspace_path),
+            env: variables(spec, &workspace_path, &network),
             workspace: Workspace { path: workspace_path.clone(), source, access },
             binds,
             protected: inside(&protected),
             hidden: inside(sandbox.hidden_paths.as_deref().unwrap_or_default()),
-            network: match sandbox.network_access.unwrap_or(NetworkAccess::Enabled) {
-                NetworkAccess::Enabled => Network::Host,
-                // What cannot be told apart yet is closed.
-                NetworkAccess::Disabled | NetworkAccess::Allowlist => Network::Disabled,
-            },
+            network,
             limits: Limits {
                 cpus: resources.cpus,
                 memory_bytes: resources.memory_mb.map(|size| size.saturating_mul(1 << 20)),
@@ -90,7 +100,7 @@ fn mounts(spec: &Spec) -> Result<Vec<Bind>, PlaceError> {
     mounts.collect()
 }
 
-fn variables(spec: &Spec, workspace: &Path) -> Vec<(String, String)> {
+fn variables(spec: &Spec, workspace: &Path, network: &Network) -> Vec<(String, String)> {
     let home = format!("/home/{USER}");
     let mut variables: Vec<(String, String)> = [
         ("PATH", SEARCH_PATH),
@@ -103,6 +113,16 @@ fn variables(spec: &Spec, workspace: &Path) -> Vec<(String, String)> {
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .to_vec();
+    // Programs that ask for a proxy find one; those that do not are covered all the same.
+    if matches!(network, Network::Relayed { policy, .. } if policy.access == Access::Allowlist) {
+        let proxy = format!("http://127.0.0.1:{PROXY_PORT}");
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
+            variables.push((name.to_owned(), proxy.clone()));
+        }
+        for name in ["NO_PROXY", "no_proxy"] {
+            variables.push((name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
+        }
+    }
     for (name, value) in spec.env.iter().flatten() {
         variables.retain(|(known, _)| known != name);
         variables.push((name.clone(), value.clone()));

@@ -7,6 +7,7 @@ mod blueprint;
 mod directory;
 mod host_paths;
 mod place;
+mod relay;
 mod removal;
 mod shared_sync;
 mod trash;
@@ -20,7 +21,8 @@ pub use abilities::Abilities;
 use async_trait::async_trait;
 use host_paths::HostPaths;
 use place::LocalPlace;
-pub use place::skeleton;
+pub use place::{Roles, skeleton};
+pub use relay::Relay;
 use shared_sync::SharedSync;
 use stead_app::{AskedBy, Listed, NewSandbox, Observation, Place, Provider, ProviderError, Resource};
 use stead_domain::definition::Spec;
@@ -28,7 +30,6 @@ use stead_domain::ids::{HostId, SandboxId};
 use stead_domain::posture::{Capabilities, Enforcement};
 use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::Sandbox;
-use stead_place::client::Spawner;
 use tokio::task::spawn_blocking;
 use trash::Trash;
 
@@ -70,10 +71,10 @@ impl Local {
         Ok(Self { root, trash: Trash::open(trash).map_err(failed)?, host, host_paths, sync, place: None })
     }
 
-    /// Also runs processes: `spawner` is how stewards are started.
+    /// Also runs processes, with the help of others that `roles` says how to start.
     #[must_use]
-    pub fn with_processes(mut self, data_dir: &Path, spawner: Spawner, abilities: Abilities) -> Self {
-        self.place = Some((LocalPlace::new(data_dir, self.root.clone(), spawner), abilities));
+    pub fn with_processes(mut self, data_dir: &Path, roles: Roles, abilities: Abilities) -> Self {
+        self.place = Some((LocalPlace::new(data_dir, self.root.clone(), roles), abilities));
         self
     }
 

@@ -8,12 +8,14 @@ use stead_app::{Activity, Frame, Output, Place, PlaceError, Premises, Progress, 
 use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
 use stead_domain::process::{OutputStream, TerminalSize};
 use stead_place::Directories;
+use stead_place::blueprint::{Blueprint, Network};
 use stead_place::client::{Spawner, Stewards, Trouble};
 use stead_place::log::{self, Piece};
 use stead_place::protocol::{self, Answer, Call, Refusal, Start};
 use tokio::task::spawn_blocking;
 
 use super::blueprint::Site;
+use super::relay::Relay;
 
 type Result<T, E = PlaceError> = std::result::Result<T, E>;
 
@@ -24,22 +26,45 @@ pub struct LocalPlace {
     stewards: Stewards,
     skeleton: PathBuf,
     sandboxes: PathBuf,
+    relay: Relay,
+    /// What the operator lets environments reach although it is not public.
+    reachable: Vec<String>,
 }
 
 impl LocalPlace {
-    pub fn new(data_dir: &Path, sandboxes: PathBuf, spawner: Spawner) -> Self {
+    pub fn new(data_dir: &Path, sandboxes: PathBuf, roles: Roles) -> Self {
+        let Roles { spawner, relay, reachable } = roles;
         let stewards = Stewards::new(Directories::below(data_dir), spawner);
         // Neither is worth a server that does not start: whatever is wrong is said when something is to be run.
         let ready = stewards.clear().and_then(|()| stewards.spawner().prepare());
         if let Err(error) = ready {
             tracing::warn!(%error, "the place for processes could not be made ready");
         }
-        Self { stewards, skeleton: skeleton(data_dir), sandboxes }
+        Self { stewards, skeleton: skeleton(data_dir), sandboxes, relay, reachable }
     }
 
-    fn blueprint(&self, premises: &Premises) -> Result<stead_place::blueprint::Blueprint> {
+    fn blueprint(&self, premises: &Premises) -> Result<Blueprint> {
         let sandbox = self.sandbox(premises.sandbox);
-        Site { directories: self.stewards.directories(), skeleton: &self.skeleton, sandbox: &sandbox }.blueprint(premises)
+        let site = Site {
+            directories: self.stewards.directories(),
+            skeleton: &self.skeleton,
+            sandbox: &sandbox,
+            relay: self.relay.directory(),
+            reachable: &self.reachable,
+        };
+        site.blueprint(premises)
+    }
+
+    /// What an environment needs beside itself before it can be awake.
+    async fn prepare(&self, premises: &Premises) -> Result<Blueprint> {
+        let blueprint = self.blueprint(premises)?;
+        if matches!(blueprint.network, Network::Relayed { .. }) {
+            self.relay.ensure().await.map_err(|error| PlaceError::CannotBeMade {
+                message: format!("the relay, which everything that leaves goes through, cannot be started: {error}"),
+                suggestion: "`stead doctor` says more; `network_access: disabled` needs none".to_owned(),
+            })?;
+        }
+        Ok(blueprint)
     }
 
     fn sandbox(&self, sandbox: SandboxId) -> PathBuf {
@@ -51,6 +76,14 @@ impl LocalPlace {
     }
 }
 
+/// What a server starts beside itself, and how.
+pub struct Roles {
+    pub spawner: Spawner,
+    pub relay: Relay,
+    /// Hosts and ranges that environments may reach although they are not public.
+    pub reachable: Vec<String>,
+}
+
 /// Where the parts of the root lie that all places share.
 pub fn skeleton(data_dir: &Path) -> PathBuf {
     data_dir.join("skeleton")
@@ -59,7 +92,7 @@ pub fn skeleton(data_dir: &Path) -> PathBuf {
 #[async_trait]
 impl Place for LocalPlace {
     async fn start(&self, environment: &Premises, process: &StartProcess) -> Result<()> {
-        let blueprint = self.blueprint(environment)?;
+        let blueprint = self.prepare(environment).await?;
         let start = Start {
             process: process.id,
             argv: process.argv.clone(),
@@ -133,7 +166,7 @@ impl Place for LocalPlace {
     }
 
     async fn wake(&self, environment: &Premises) -> Result<()> {
-        self.stewards.awaken(&self.blueprint(environment)?).await.map(drop).map_err(said)
+        self.stewards.awaken(&self.prepare(environment).await?).await.map(drop).map_err(said)
     }
 
     async fn sleep(&self, environment: EnvironmentId, at_once: bool) -> Result<()> {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use stead_domain::{Code, Error, Result};
 
-const MARKS: [&str; 2] = [".stead", ".git"];
+/// What a directory has that is a project of its own. An empty `.git` only stands in the place of one.
+const MARKS: [&str; 2] = [".stead", ".git/HEAD"];
 const LONGEST_NAME: usize = 80;
 
 /// The workspace of whoever stands in `current`.
@@ -28,7 +29,7 @@ impl Directory {
                 Error::new(Code::Usage, message).suggestion("change to a directory of its own, or use --scratch for an empty workspace")
             );
         }
-        let marked = |directory: &&Path| MARKS.iter().any(|mark| directory.join(mark).exists());
+        let marked = |directory: &&Path| MARKS.iter().any(|mark| directory.join(mark).exists()) || directory.join(".git").is_file();
         let root = current.ancestors().take_while(|directory| !too_much(directory)).find(marked).unwrap_or(current);
         let below = current.strip_prefix(root).unwrap_or(Path::new("")).to_owned();
         Ok(Self { root: root.to_owned(), below })
@@ -63,7 +64,7 @@ mod tests {
     fn the_nearest_mark_wins_and_the_home_directory_is_none() {
         let home = tempfile::tempdir().unwrap();
         let at = |below: &str| home.path().join(below);
-        for directory in [".git", "plain/deep", "repo/.git", "repo/a/b", "repo/inner/.stead", "repo/inner/c"] {
+        for directory in [".git/HEAD", "plain/.git", "plain/deep", "repo/.git/HEAD", "repo/a/b", "repo/inner/.stead", "repo/inner/c"] {
             fs::create_dir_all(at(directory)).unwrap();
         }
         let of = |below: &str| Directory::of(&at(below), Some(home.path())).unwrap();

@@ -1,0 +1,76 @@
+//! The steward's end of the relay: it hands the ways out over, keeps its own hold of them, and hands them over again to the next relay.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use stead_egress::control::{BlockingClient, Socket};
+use stead_egress::policy::PolicyText;
+use stead_sandbox::Outlet;
+
+use super::clock;
+use crate::blueprint::{Blueprint, Network};
+
+/// How long to wait before a relay that is gone is looked for again.
+const AGAIN: u64 = 500;
+
+/// None of it for an environment without a network.
+pub struct Egress {
+    relay: PathBuf,
+    environment: String,
+    policy: PolicyText,
+    client: Option<BlockingClient>,
+    /// When to look for it again.
+    pub due: Option<u64>,
+}
+
+impl Egress {
+    pub fn of(blueprint: &Blueprint) -> Option<Self> {
+        let Network::Relayed { relay, policy } = &blueprint.network else { return None };
+        let environment = blueprint.environment.to_string();
+        Some(Self { relay: relay.clone(), environment, policy: policy.clone(), client: None, due: None })
+    }
+
+    /// For polling: it says something only when it ends.
+    pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.client.as_ref().map(BlockingClient::as_fd)
+    }
+
+    /// Hands the ways out over. Until that is done nothing gets out.
+    pub fn connect(&mut self, outlets: &[(Outlet, OwnedFd)]) -> io::Result<()> {
+        self.client = None;
+        self.due = Some(clock::milliseconds() + AGAIN);
+        let mut client = BlockingClient::connect(&self.relay)?;
+        let sockets: Vec<_> = outlets.iter().map(|(outlet, descriptor)| (socket(*outlet), descriptor.as_fd())).collect();
+        client.add(&self.environment, &self.policy, &sockets)?;
+        self.client = Some(client);
+        self.due = None;
+        Ok(())
+    }
+
+    /// The relay has ended.
+    pub fn lost(&mut self) {
+        self.client = None;
+        self.due = Some(clock::milliseconds() + AGAIN);
+    }
+
+    /// Lets the relay forget the environment.
+    pub fn end(&mut self) {
+        if let Some(client) = &mut self.client {
+            let _ = client.remove(&self.environment);
+        }
+        self.client = None;
+        self.due = None;
+    }
+}
+
+fn socket(outlet: Outlet) -> Socket {
+    match outlet {
+        Outlet::Tcp(port) => Socket::Tcp { port },
+        Outlet::Proxy => Socket::Proxy,
+        Outlet::NameDatagrams => Socket::DnsDatagrams,
+        Outlet::NameStreams => Socket::DnsStreams,
+        Outlet::Packets => Socket::Packets,
+        Outlet::Device { largest_packet } => Socket::Tun { mtu: largest_packet },
+    }
+}

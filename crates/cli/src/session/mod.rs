@@ -116,9 +116,11 @@ impl<'run> Session<'run> {
                         permit.send(piece);
                     }
                 },
-                () = unread.next() => {
-                    // What a program hears that writes into a pipe without a reader.
+                stream = unread.next() => {
+                    // What a program hears that writes into a pipe without a reader. What it wrote until then may be much: it is passed over.
                     order(Order::Signal(Signal::PIPE));
+                    let other = if stream == OutputStream::Stdout { OutputStream::Stderr } else { OutputStream::Stdout };
+                    follow = listening.follow_logs(self.environment, self.process, follow.offset(), Some(other));
                     unheard = Some(tokio::time::Instant::now() + GRACE);
                 },
                 () = async { tokio::time::sleep_until(unheard.unwrap_or_else(tokio::time::Instant::now)).await }, if unheard.is_some() => {

@@ -41,9 +41,10 @@ impl Output {
 
 impl Unread {
     /// Waits until a stream turns out to have no reader.
-    pub async fn next(&mut self) {
-        if self.0.recv().await.is_none() {
-            future::pending::<()>().await;
+    pub async fn next(&mut self) -> OutputStream {
+        match self.0.recv().await {
+            Some(stream) => stream,
+            None => future::pending().await,
         }
     }
 }

@@ -14,6 +14,7 @@ mod prompt;
 mod references;
 mod roles;
 mod server;
+mod session;
 mod settings;
 mod world;
 

@@ -135,14 +135,17 @@ impl Trees {
 /// The host's system with a layer on each part of it.
 fn own_parts(plan: &Plan, layers: &Path, volatile: bool, identity: Option<Identity>) -> Result<Vec<(&'static str, Tree)>> {
     let mut trees = Vec::new();
-    for (part, target, lower) in plan.skeleton.system() {
-        let own = layers.join(part);
+    if identity.is_none_or(|identity| identity.count == 1) {
+        return Err(Error::Inside("a copy of the host's system is only for a place with a system of its own".to_owned()));
+    }
+    for part in plan.skeleton.system() {
+        let own = layers.join(part.name);
         let (upper, work) = (own.join("upper"), own.join("work"));
         for directory in [&upper, &work] {
             std::fs::create_dir_all(directory).step(format!("make {}", directory.display()))?;
         }
-        let overlay = crate::plan::Overlay { lower, upper, work, volatile };
-        trees.push((target, layers::mount(&overlay, &[], identity)?));
+        let overlay = crate::plan::Overlay { lower: part.lower, upper, work, volatile };
+        trees.push((part.target, layers::mount_over(&overlay, &[], identity, identity.filter(|_| part.owned))?));
     }
     Ok(trees)
 }

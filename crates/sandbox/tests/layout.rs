@@ -4,10 +4,10 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use common::{Case, Outcome, command, plan, run};
+use common::{Case, Outcome, command, fresh, library_path, little_system, plan, run};
 use stead_sandbox::{Access, Bind, Error, Overlay, Place, Plan, RootView, Source};
 
 const CASES: &[(&str, Case)] = &[
@@ -28,15 +28,6 @@ const CASES: &[(&str, Case)] = &[
 
 fn main() {
     common::main(CASES);
-}
-
-fn fresh(directory: &Path, name: &str) -> PathBuf {
-    let path = directory.join(name);
-    // The kernel's own directories are closed to their owner too.
-    let _ = std::process::Command::new("chmod").args(["-Rf", "u+rwx"]).arg(&path).status();
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
-    path
 }
 
 fn shell(plan: &Plan, script: &str) -> (Option<i32>, String) {
@@ -201,6 +192,20 @@ fn reserved(directory: &Path) -> Outcome {
         shell(&plan(&workspace), "cd /workspace; echo x > .git/config; echo x > .git/HEAD; mkdir .git/hooks; mv .git away; ls -A .git");
     assert!(text.ends_with("HEAD\nconfig\nhooks\n"), "{text}");
     assert_eq!(contents(&workspace), [".git", ".git/HEAD=x\n"]);
+    // A repository whose directory is elsewhere has a file there.
+    let elsewhere = fresh(directory, "elsewhere");
+    fs::write(elsewhere.join(".git"), "gitdir: ../x").unwrap();
+    let (_, text) =
+        shell(&plan(&elsewhere), "cd /workspace; mv .git x; rm .git; echo x > .git; mkdir -p .git/hooks; cat .git; touch beside");
+    assert!(text.ends_with("gitdir: ../x"), "{text}");
+    assert_eq!(contents(&elsewhere), [".git=gitdir: ../x", "beside="]);
+    // Where nobody inside can make it, nothing needs to stand in, and the rest can be written.
+    if !rustix::process::geteuid().is_root() {
+        let nested = Plan { binds: vec![Bind::read_write("/", "/workspace")], ..plan(&elsewhere) };
+        let script = format!("! mkdir -p /workspace/.git/hooks && touch /workspace{}/ok", elsewhere.display());
+        assert_eq!(shell(&nested, &script).0, Some(0));
+        fs::remove_file(elsewhere.join("ok")).unwrap();
+    }
     // In memory there is nobody to leave it to.
     let in_memory = Plan { protected: vec!["/home/stead/.config/x".into()], ..common::plan(directory) };
     let (code, _) = shell(&in_memory, "cd /home/stead && touch y .config/y && ! echo x > .config/x && ! mv .config z");
@@ -218,6 +223,14 @@ fn reserved_in_a_layer(directory: &Path) -> Outcome {
         shell(&plan, "cd /workspace; rm -rf .git .bashrc; mkdir .git/hooks; echo x > .bashrc; mv .git away; ls -A . .git; echo ok > file");
     assert!(text.ends_with(".:\n.bashrc\n.git\n\n.git:\nhooks\n"), "{text}");
     assert_eq!(contents(&upper), ["file=ok\n"]);
+    // Also after the inside has removed what was there below.
+    let bottom = fresh(directory, "bottom");
+    fs::create_dir(bottom.join(".git")).unwrap();
+    let overlay = layers(directory, vec![bottom]);
+    let open = Plan { binds: vec![Bind::overlay(overlay, "/workspace")], protected: Vec::new(), ..plan };
+    assert_eq!(shell(&open, "rmdir /workspace/.git").0, Some(0));
+    let closed = Plan { protected: vec!["/workspace/.git/hooks".into()], ..open };
+    assert_ne!(shell(&closed, "mkdir -p /workspace/.git/hooks").0, Some(0));
     Ok(())
 }
 
@@ -276,37 +289,6 @@ fn targets_on_the_host(directory: &Path) -> Outcome {
     assert_eq!(fs::read_to_string(file).unwrap(), "extra");
     let _ = Source::Host { path: workspace, access: Access::ReadOnly };
     Ok(())
-}
-
-/// A system with little in it, but enough to run a shell.
-fn little_system(directory: &Path) -> PathBuf {
-    let system = fresh(directory, "system");
-    for name in ["usr/bin", "usr/lib", "usr/lib64", "etc", "dev", "proc", "tmp", "opt/own"] {
-        fs::create_dir_all(system.join(name)).unwrap();
-    }
-    for name in ["bin", "lib", "lib64"] {
-        symlink(format!("usr/{name}"), system.join(name)).unwrap();
-    }
-    for program in ["sh", "ls", "cat", "touch", "mkdir", "id"] {
-        let path = Path::new("/usr/bin").join(program).canonicalize().unwrap();
-        fs::copy(&path, system.join("usr/bin").join(program)).unwrap();
-        let needed = std::process::Command::new("ldd").arg(&path).output().unwrap();
-        for library in String::from_utf8_lossy(&needed.stdout).split_whitespace().filter(|word| word.starts_with('/')) {
-            let real = Path::new(library).canonicalize().unwrap();
-            let target = if library.starts_with("/lib64") { "usr/lib64" } else { "usr/lib" };
-            fs::copy(real, system.join(target).join(Path::new(library).file_name().unwrap())).unwrap();
-        }
-    }
-    fs::write(system.join("etc/passwd"), "root:x:0:0::/:/bin/sh\n").unwrap();
-    fs::write(system.join("etc/hosts"), "").unwrap();
-    fs::write(system.join("top"), "of its own").unwrap();
-    fs::set_permissions(&system, fs::Permissions::from_mode(0o755)).unwrap();
-    system
-}
-
-fn library_path(mut command: stead_sandbox::Command) -> stead_sandbox::Command {
-    command.env.push(("LD_LIBRARY_PATH".into(), "/usr/lib".into()));
-    command
 }
 
 fn directory_root(directory: &Path) -> Outcome {

@@ -15,6 +15,12 @@ use crate::plan::Overlay;
 /// Mounts the layers, attached nowhere yet. With an identity, the owner of each layer is seen as the place's own user; that can only be done
 /// outside, and needs root. The names in `reserved` are there, empty, if no layer has them.
 pub fn mount(overlay: &Overlay, reserved: &[String], identity: Option<Identity>) -> Result<Tree> {
+    mount_over(overlay, reserved, identity, identity)
+}
+
+/// The same, with the owners of the lower layers seen in another way: not at all if that is none, so that only what everybody may read can be
+/// read there.
+pub fn mount_over(overlay: &Overlay, reserved: &[String], identity: Option<Identity>, lower_identity: Option<Identity>) -> Result<Tree> {
     let (Some(parent), Some(upper), Some(work)) = (overlay.upper.parent(), overlay.upper.file_name(), overlay.work.file_name()) else {
         return Err(Error::Inside(format!("`{}` is no layer", overlay.upper.display())));
     };
@@ -25,7 +31,7 @@ pub fn mount(overlay: &Overlay, reserved: &[String], identity: Option<Identity>)
         identity::own_layer(&overlay.upper)?;
         identity::own_layer(&overlay.work)?;
     }
-    let mut lower = overlay.lower.iter().map(|path| layer(path, identity)).collect::<Result<Vec<_>>>()?;
+    let mut lower = overlay.lower.iter().map(|path| layer(path, lower_identity)).collect::<Result<Vec<_>>>()?;
     if !reserved.is_empty() {
         lower.push(reserve(reserved, identity)?);
     }

@@ -26,6 +26,7 @@ pub struct Place {
     pidfd: OwnedFd,
     socket: OwnedFd,
     outlets: Vec<(Outlet, OwnedFd)>,
+    mounts: Option<OwnedFd>,
     directory: Vec<u8>,
     /// Let go when everything inside is gone.
     _reserved: Vec<Reserved>,
@@ -140,7 +141,10 @@ impl Place {
             Forked::Parent { pid, pidfd } => {
                 drop((trees, theirs));
                 let directory = plan.directory.as_os_str().as_bytes().to_vec();
-                let mut place = Self { pid, pidfd, socket: ours, directory, outlets: Vec::new(), _reserved: reserved };
+                // Later init hides from an ordinary user.
+                let layered = plan.has_layers().then(|| format!("/proc/{pid}/ns/mnt"));
+                let mounts = layered.and_then(|path| std::fs::File::open(path).ok()).map(OwnedFd::from);
+                let mut place = Self { pid, pidfd, socket: ours, outlets: Vec::new(), mounts, directory, _reserved: reserved };
                 if let (Some(group), None) = (&plan.group, birthplace) {
                     group.attach(pid)?;
                 }
@@ -230,6 +234,13 @@ impl Place {
     /// Ends everything inside, whatever it is doing, and waits until it is gone.
     pub fn end(self) {
         drop(self);
+    }
+
+    /// Holds the mounts of the place, also after its end. With the last holder they go, and where layers are to survive the host that waits
+    /// for the disk: so that the end of a place need not, somebody else can let go of them. None where there are none, or where the
+    /// kernel does not let us.
+    pub fn hold_mounts(&self) -> Option<OwnedFd> {
+        self.mounts.as_ref().and_then(|mounts| mounts.try_clone().ok())
     }
 }
 
@@ -326,7 +337,7 @@ fn inside(plan: &Plan, identity: Identity, trees: Option<Trees>, socket: &OwnedF
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable).step("hide from others inside")?;
     landlock::restrict(&writable.iter().map(String::as_str).collect::<Vec<_>>()).step("restrict where is written")?;
     close_all_but(std::slice::from_ref(socket))?;
-    seccomp::install(plan.system).step("install the filter")?;
+    seccomp::install(seccomp::Allowed { system: plan.system, ptrace: plan.allow_ptrace }).step("install the filter")?;
     Writer::new(READY).send(socket.as_fd(), &[]).step("say that it is ready")?;
     init::serve(socket).step("serve")
 }

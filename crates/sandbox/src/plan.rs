@@ -114,6 +114,8 @@ pub struct Plan {
     /// The inside is root of a system of its own, with the ids of a whole system, and keeps what it takes to install packages there. Only
     /// where root makes the place.
     pub system: bool,
+    /// Processes inside may look into each other, as debuggers do.
+    pub allow_ptrace: bool,
 }
 
 impl Plan {
@@ -133,7 +135,14 @@ impl Plan {
             group: None,
             identity: None,
             system: false,
+            allow_ptrace: false,
         }
+    }
+
+    /// Whether something inside is written to layers.
+    pub(crate) fn has_layers(&self) -> bool {
+        matches!(self.root, RootView::Overlay(_) | RootView::HostCopy { .. })
+            || self.binds.iter().any(|bind| matches!(bind.source, Source::Overlay(_)))
     }
 
     /// In bytes; 0 for half of the memory.

@@ -1,6 +1,6 @@
 //! The root that the inside sees: a system that is read-only or the place's own, and a few places to write.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, statat, symlinkat};
@@ -12,7 +12,7 @@ use crate::identity::Identity;
 use crate::mounts::Tree;
 use crate::plan::{Access, Plan, RootView, Source};
 use crate::skeleton::USER;
-use crate::{layers, targets};
+use crate::{layers, protect, targets};
 
 /// Directories of the system that are shown whole, where they are directories; links are copied as links.
 const SYSTEM: &[&str] = &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "opt"];
@@ -76,14 +76,14 @@ pub struct Trees {
     binds: Vec<Bound>,
 }
 
-struct Bound {
+pub struct Bound {
     /// Relative to the root.
-    target: String,
+    pub target: String,
     is_directory: bool,
     may_make: bool,
-    writable: bool,
+    pub writable: bool,
     /// What is made in it is the place's own.
-    layered: bool,
+    pub layered: bool,
     tree: Tree,
 }
 
@@ -139,14 +139,17 @@ impl Trees {
 /// The host's system with a layer on each part of it.
 fn own_parts(plan: &Plan, layers: &Path, volatile: bool, identity: Option<Identity>) -> Result<Vec<(&'static str, Tree)>> {
     let mut trees = Vec::new();
-    for (part, target, lower) in plan.skeleton.system() {
-        let own = layers.join(part);
+    if identity.is_none_or(|identity| identity.count == 1) {
+        return Err(Error::Inside("a copy of the host's system is only for a place with a system of its own".to_owned()));
+    }
+    for part in plan.skeleton.system() {
+        let own = layers.join(part.name);
         let (upper, work) = (own.join("upper"), own.join("work"));
         for directory in [&upper, &work] {
             std::fs::create_dir_all(directory).step(format!("make {}", directory.display()))?;
         }
-        let overlay = crate::plan::Overlay { lower, upper, work, volatile };
-        trees.push((target, layers::mount(&overlay, &[], identity)?));
+        let overlay = crate::plan::Overlay { lower: part.lower, upper, work, volatile };
+        trees.push((part.target, layers::mount_over(&overlay, &[], identity, identity.filter(|_| part.owned))?));
     }
     Ok(trees)
 }
@@ -275,8 +278,8 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
         Tree::clone_below(memory.as_fd(), name)?.attach_on(target.as_fd())?;
     }
     attach_binds(base.as_fd(), &mut own, &binds)?;
-    protect(base.as_fd(), plan, &binds, &own)?;
-    hide(memory.as_fd(), base.as_fd(), plan)?;
+    protect::protect(base.as_fd(), plan, &binds, &own)?;
+    protect::hide(memory.as_fd(), base.as_fd(), plan)?;
     if !own_root {
         // The root itself holds only mount points; nobody writes beside them.
         crate::kernel::set_one_mount_attributes(base.as_fd(), libc::MOUNT_ATTR_RDONLY).step("make the root read-only")?;
@@ -315,60 +318,8 @@ fn attach_binds(base: BorrowedFd<'_>, own: &mut Vec<u64>, binds: &[Bound]) -> Re
     Ok(())
 }
 
-/// Makes paths read-only again, and holds every directory above them in its place: what is a mount point cannot be renamed.
-fn protect(base: BorrowedFd<'_>, plan: &Plan, binds: &[Bound], own: &[u64]) -> Result<()> {
-    let mut pinned: Vec<String> = Vec::new();
-    for path in &plan.protected {
-        let path = targets::relative(path)?;
-        let under = |bound: &&Bound| path.strip_prefix(&bound.target).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        let above = binds.iter().filter(under).max_by_key(|bound| bound.target.len());
-        if above.is_some_and(|bound| !bound.writable) {
-            continue;
-        }
-        if above.is_none() && targets::find(base, &path)?.is_none() {
-            targets::make(base, &path, false, |device| own.contains(&device))?;
-        }
-        let begin = above.map_or(0, |bound| bound.target.len() + 1);
-        for (end, _) in path.match_indices('/').filter(|(end, _)| *end > begin) {
-            let directory = &path[..end];
-            if !pinned.iter().any(|pinned| pinned == directory) {
-                // Where an empty stand-in is all there is, it is protected itself.
-                let Some(found) = targets::find(base, directory)? else { break };
-                Tree::clone_at(found.as_fd())?.attach_on(found.as_fd())?;
-                pinned.push(directory.to_owned());
-            }
-        }
-        let found = deepest(base, &path)?;
-        let tree = Tree::clone_at(found.as_fd())?;
-        tree.make_read_only()?;
-        tree.attach_on(found.as_fd())?;
-    }
-    Ok(())
-}
-
-/// What is at a path, or the last step of it that is there.
-fn deepest(base: BorrowedFd<'_>, path: &str) -> Result<OwnedFd> {
-    let mut at = path;
-    loop {
-        if let Some(found) = targets::find(base, at)? {
-            return Ok(found);
-        }
-        at = at.rsplit_once('/').map(|(above, _)| above).ok_or_else(|| Error::Inside(format!("`/{path}` cannot be protected")))?;
-    }
-}
-
-/// Shows paths empty.
-fn hide(memory: BorrowedFd<'_>, base: BorrowedFd<'_>, plan: &Plan) -> Result<()> {
-    for path in &plan.hidden {
-        if let Some(found) = targets::find(base, &targets::relative(path)?)? {
-            empty(memory, targets::is_directory(found.as_fd())?)?.attach_on(found.as_fd())?;
-        }
-    }
-    Ok(())
-}
-
 /// Something empty to cover what is not to be seen.
-fn empty(memory: BorrowedFd<'_>, directory: bool) -> Result<Tree> {
+pub fn empty(memory: BorrowedFd<'_>, directory: bool) -> Result<Tree> {
     Tree::clone_below(memory, if directory { "empty" } else { "nothing" })
 }
 

@@ -65,10 +65,24 @@ const COPIED_FOR_SYSTEM: &[&str] = &[
     "ucf.conf",
 ];
 
-/// Parts of the host's system that a place can have for itself: what the part is called, where it belongs, and what of the host it begins
-/// with.
-const SYSTEM: &[(&str, &str, &str)] =
-    &[("usr", "usr", "/usr"), ("opt", "opt", "/opt"), ("dpkg", "var/lib/dpkg", "/var/lib/dpkg"), ("apt", "var/lib/apt", "/var/lib/apt")];
+/// A part of the host's system that a place can have for itself.
+pub struct Part {
+    pub name: &'static str,
+    /// Where it belongs inside.
+    pub target: &'static str,
+    /// What it begins with, from the top down.
+    pub lower: Vec<PathBuf>,
+    /// Root inside is root of what the part begins with. It can then also read what only root of the host can.
+    pub owned: bool,
+}
+
+const SYSTEM: &[(&str, &str, &str, bool)] = &[
+    ("usr", "usr", "/usr", true),
+    // Not of the packages, and perhaps with somebody's keys in it.
+    ("opt", "opt", "/opt", false),
+    ("dpkg", "var/lib/dpkg", "/var/lib/dpkg", true),
+    ("apt", "var/lib/apt", "/var/lib/apt", true),
+];
 
 /// The one user inside.
 pub const USER: &str = "stead";
@@ -157,17 +171,16 @@ impl Skeleton {
         &self.etc
     }
 
-    /// The parts of a system of a place's own: what each is called, where it belongs inside, and its layers from the top down. Those above
-    /// come first.
-    pub(crate) fn system(&self) -> Vec<(&'static str, &'static str, Vec<PathBuf>)> {
+    /// The parts of a system of a place's own. Those above come first.
+    pub(crate) fn system(&self) -> Vec<Part> {
         let beside = |name: &str| self.etc.with_file_name(name);
-        let mut parts = vec![("etc", "etc", vec![beside("system-etc"), self.etc.clone()]), ("var", "var", vec![beside("system-var")])];
-        parts.extend(
-            SYSTEM
-                .iter()
-                .filter(|(_, _, lower)| Path::new(lower).is_dir())
-                .map(|(name, target, lower)| (*name, *target, vec![PathBuf::from(lower)])),
-        );
+        let part = |name, target, lower, owned| Part { name, target, lower, owned };
+        let mut parts = vec![
+            part("etc", "etc", vec![beside("system-etc"), self.etc.clone()], true),
+            part("var", "var", vec![beside("system-var")], true),
+        ];
+        let there = SYSTEM.iter().filter(|(_, _, lower, _)| Path::new(lower).is_dir());
+        parts.extend(there.map(|(name, target, lower, owned)| part(name, target, vec![PathBuf::from(lower)], *owned)));
         parts
     }
 }

@@ -7,14 +7,16 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use common::{Case, Outcome, command, plan, request, run, started};
-use stead_sandbox::{Bind, Error, Place, Plan, RootView};
+use common::{Case, Outcome, command, fresh, library_path, little_system, plan, request, run, started};
+use stead_sandbox::{Bind, Error, Overlay, Place, Plan, RootView};
 
 const CASES: &[(&str, Case)] = &[
     ("the inside is nobody on the host, and each place another", identities),
     ("numbers that belong to somebody are refused", refused_identities),
     ("packages can be installed and the host does not change", packages),
     ("root of its own system is root of nothing else", little_root),
+    ("a system of its own can come from a directory", from_directory),
+    ("a layer that root has written to is refused", foreign_layer),
     ("a system of its own is refused to ordinary users", refused_system),
 ];
 
@@ -138,6 +140,41 @@ fn packages(directory: &Path) -> Outcome {
     assert_eq!(fs::metadata(workspace.join("made")).unwrap().uid(), fs::metadata(&workspace).unwrap().uid());
     let (code, text) = shell(&plan, "apt-get remove -y stead-probe >/dev/null; test ! -e /usr/bin/stead-probe && echo gone");
     assert_eq!((code, text.lines().last()), (Some(0), Some("gone")), "{text}");
+    Ok(())
+}
+
+fn own_image(directory: &Path) -> (Plan, PathBuf) {
+    let image = little_system(directory);
+    let layers = fresh(directory, "image-layers");
+    for name in ["upper", "work"] {
+        fs::create_dir(layers.join(name)).unwrap();
+    }
+    let overlay = Overlay { lower: vec![image], upper: layers.join("upper"), work: layers.join("work"), volatile: false };
+    (Plan { root: RootView::Overlay(overlay), system: true, ..plan(directory) }, layers)
+}
+
+fn from_directory(directory: &Path) -> Outcome {
+    by_root()?;
+    let (plan, layers) = own_image(directory);
+    let mut place = Place::start(&plan).unwrap();
+    let script =
+        "id -u; touch /etc/made /new; echo more >> /etc/passwd; chown 33:44 /etc/made; chmod 4755 /etc/made; ls -ln /etc/made /usr/bin/id";
+    let (exit, text) = run(&mut place, &library_path(command(&["sh", "-ec", script])));
+    assert_eq!(exit.code, Some(0), "{text}");
+    assert!(text.starts_with("0\n") && text.contains("-rwsr-xr-x 1 33 44") && text.contains("1  0  0 "), "{text}");
+    drop(place);
+    let owner = |name: &str| fs::metadata(layers.join("upper").join(name)).unwrap().uid();
+    assert_eq!((owner("new"), owner("etc/made"), owner("etc/passwd")), (0x5fff_0000, 0x5fff_0000 + 33, 0x5fff_0000));
+    Ok(())
+}
+
+fn foreign_layer(directory: &Path) -> Outcome {
+    by_root()?;
+    let (plan, layers) = own_image(directory);
+    fs::write(layers.join("upper/file"), "of root").unwrap();
+    assert!(Place::start(&plan).err().unwrap().to_string().contains("not empty"));
+    let (plan, _, _) = system(directory);
+    assert!(Place::start(&Plan { system: false, ..plan }).is_err(), "a copy of the host needs the ids of a system");
     Ok(())
 }
 

@@ -15,6 +15,7 @@ mod prompt;
 mod references;
 mod roles;
 mod server;
+mod session;
 mod settings;
 mod world;
 

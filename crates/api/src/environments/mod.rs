@@ -1,5 +1,6 @@
 //! Environments: one verb, one file.
 
+pub mod activity;
 pub mod create;
 pub mod delete;
 pub mod get;

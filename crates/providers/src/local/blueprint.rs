@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stead_app::{PlaceError, Premises};
-use stead_domain::definition::{MountAccess, NetworkAccess, SandboxMode, Spec, WorkspaceAccess};
+use stead_domain::definition::{MountAccess, NetworkAccess, SEARCH_PATH, SandboxMode, Spec, WorkspaceAccess};
 use stead_egress::policy::{Access, PolicyText};
 use stead_place::Directories;
 use stead_place::blueprint::{Bind, Blueprint, Limits, Network, PROXY_PORT, Workspace, WorkspaceKind};
 
 /// Who everybody is inside.
 const USER: &str = "stead";
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const IDLE: Duration = Duration::from_secs(300);
 /// Programs that run later outside read these: what is planted there would get out.
 const PROTECTED: &[&str] = &[".git/hooks", ".git/config"];
@@ -110,7 +109,7 @@ fn mounts(spec: &Spec) -> Result<Vec<Bind>, PlaceError> {
 fn variables(spec: &Spec, workspace: &Path, network: &Network) -> Vec<(String, String)> {
     let home = format!("/home/{USER}");
     let mut variables: Vec<(String, String)> = [
-        ("PATH", PATH),
+        ("PATH", SEARCH_PATH),
         ("HOME", home.as_str()),
         ("USER", USER),
         ("LOGNAME", USER),

@@ -5,10 +5,11 @@ mod create;
 mod delete;
 mod export;
 mod history;
+mod life;
 mod list;
 mod reconcile;
 mod rollback;
-mod spec;
+pub mod spec;
 mod update;
 mod view;
 
@@ -27,6 +28,10 @@ pub async fn run(invocation: &Invocation<'_>, command: EnvironmentCommand) -> Re
         EnvironmentCommand::Rollback(arguments) => rollback::run(invocation, &arguments).await,
         EnvironmentCommand::Apply(arguments) => apply::run(invocation, &arguments).await,
         EnvironmentCommand::Export(arguments) => export::run(invocation, &arguments).await,
+        EnvironmentCommand::Wake(arguments) => life::wake(invocation, &arguments).await,
+        EnvironmentCommand::Sleep(arguments) => life::sleep(invocation, &arguments).await,
+        EnvironmentCommand::Stop(arguments) => life::stop(invocation, &arguments).await,
+        EnvironmentCommand::Posture(arguments) => life::posture(invocation, &arguments).await,
         EnvironmentCommand::Reconcile(arguments) => reconcile::run(invocation, &arguments).await,
     }
 }

@@ -269,10 +269,11 @@ fn a_creation_that_cannot_be_is_refused_with_a_next_step() {
     --- stderr ---
     error: `name`: must be 1 to 128 letters, digits, spaces, dots, dashes or underscores, starting with a letter or digit and not ending in a space or dot (invalid_field)
     ");
-    assert_snapshot!(desk.run(&["env", "create", "quiet", "--network", "disabled"]), @"
+    desk.write("brokered.json", r#"{ "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker" }] }"#);
+    assert_snapshot!(desk.run(&["env", "create", "quiet", "--spec", "brokered.json"]), @"
     exit code: 3
     --- stderr ---
-    error: `spec.sandbox.network_access`: provider `local` does not enforce `disabled` (posture_not_enforced)
+    error: `spec.secret_bindings.delivery`: provider `local` does not enforce `broker` (posture_not_enforced)
     hint: choose a value that `stead http GET providers` lists as enforced, another provider, or accept that it is not enforced with `allow_unenforced: true` (`--allow-unenforced`)
     ");
     assert_snapshot!(desk.run(&["env", "create", "far", "--provider", "daytona"]), @"

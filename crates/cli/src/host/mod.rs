@@ -13,6 +13,7 @@ use stead_providers::local::{Abilities, Obstacle};
 
 pub use self::ask::{ask, recall, remember};
 pub use self::remedy::Remedy;
+use self::trial::NOT_TRIED;
 pub use self::trial::print;
 
 /// The word that makes this program try.
@@ -52,6 +53,11 @@ impl Ability {
 
     fn lacks(name: Name, why: impl Into<String>, remedy: Option<Remedy>) -> Self {
         Self { name, works: false, why: Some(why.into()), remedy }
+    }
+
+    /// False for what could not be tried because something before it failed.
+    pub fn was_tried(&self) -> bool {
+        self.works || self.why.as_deref() != Some(NOT_TRIED)
     }
 
     fn noting(self, what: impl Into<String>) -> Self {

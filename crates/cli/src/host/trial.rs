@@ -13,6 +13,7 @@ use super::scratch::Scratch;
 use super::{Ability, Name, Report};
 
 const WORKSPACE: &str = "/workspace";
+pub const NOT_TRIED: &str = "not tried, because no place can be made";
 /// The first version of Landlock that keeps abstract sockets and signals apart.
 const SCOPES: u32 = 6;
 
@@ -84,9 +85,14 @@ impl Trials {
         Place::start(&plan).map(Place::end)
     }
 
+    /// Whoever is told the reason need not know where the data directory is.
+    fn without_path(&self, said: &str) -> String {
+        said.replace(&self.scratch.path().display().to_string(), "…")
+    }
+
     /// Says at which step it ended; what comes after that was not reached.
     fn without_places(&self, error: &Error) -> Vec<Ability> {
-        let said = error.to_string();
+        let said = self.without_path(&error.to_string());
         let (reached, failed) = match error {
             Error::Inside(step) if step.starts_with("make a proc") => (1, Ability::lacks(Name::ProcMount, said, Some(Remedy::UncoverProc))),
             Error::Inside(step) if step.starts_with("install the filter") => (2, Ability::lacks(Name::Seccomp, said, None)),
@@ -96,9 +102,8 @@ impl Trials {
             }
         };
         let mut abilities: Vec<_> = OF_PLACES[..reached].iter().map(|name| Ability::works(*name)).collect();
-        let why = format!("not tried, because no place can be made: {}", failed.why.as_deref().unwrap_or_default());
         abilities.push(failed);
-        abilities.extend(not_tried(&OF_PLACES[reached + 1..], &why));
+        abilities.extend(not_tried(&OF_PLACES[reached + 1..], NOT_TRIED));
         abilities
     }
 
@@ -110,7 +115,10 @@ impl Trials {
         match outcome {
             Ok(()) if self.by_root => Ability::works(Name::IdmappedMounts),
             Ok(()) => Ability::works(Name::IdmappedMounts).noting("not needed: an ordinary user's files are that user's inside too"),
-            Err(error) => Ability::lacks(Name::IdmappedMounts, error, Some(Remedy::OtherFilesystem)),
+            Err(error) => {
+                let error = self.without_path(&error);
+                Ability::lacks(Name::IdmappedMounts, error, Some(Remedy::OtherFilesystem))
+            }
         }
     }
 
@@ -124,6 +132,7 @@ impl Trials {
         match outcome() {
             Ok(()) => Ability::works(Name::Overlay),
             Err(error) => {
+                let error = self.without_path(&error);
                 let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
                 Ability::lacks(Name::Overlay, error, Some(remedy::of_overlay(&known)))
             }

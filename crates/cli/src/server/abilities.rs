@@ -20,11 +20,12 @@ pub struct Finding {
     stop: CancellationToken,
 }
 
-/// Begins. Until the trial has answered, what was found the last time is what is known.
+/// Begins. Until the trial has answered, what worked the last time is taken to work.
 pub fn find_out(data_dir: &Path) -> (Known, Finding) {
     let (tell, known) = Known::not_yet();
-    if let Some(report) = host::recall(data_dir) {
-        say(&tell, report.abilities());
+    // What was missing then may have been mended since: whoever needs it waits for the trial.
+    if let Some(abilities) = host::recall(data_dir).map(|report| report.abilities()).filter(|found| found.obstacles().next().is_none()) {
+        say(&tell, abilities);
     }
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     let (stopped, data_dir) = (stop.clone(), data_dir.to_owned());

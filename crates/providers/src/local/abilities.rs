@@ -79,6 +79,8 @@ impl Abilities {
         ]
         .into_iter()
         .filter_map(|(what, obstacle)| obstacle.as_deref().map(|why| (what, why)))
+        // What stands in the way of places stands in the way of everything.
+        .take(if self.places.is_some() { 1 } else { usize::MAX })
     }
 }
 

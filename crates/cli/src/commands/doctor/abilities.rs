@@ -60,7 +60,11 @@ fn judge(ability: &Ability, code: &'static str, shown: &'static str, purpose: &s
         return Check::ok(code, shown, why.map_or_else(|| purpose.to_owned(), |why| format!("{purpose} ({why})")));
     }
     let why = why.unwrap_or("it does not work").to_owned();
-    let next = ability.remedy.map_or(NO_REMEDY, host::Remedy::advice);
+    let next = match ability.remedy {
+        Some(remedy) => remedy.advice(),
+        None if ability.was_tried() => NO_REMEDY,
+        None => "first mend what keeps places from being made",
+    };
     let check = match ability.name {
         // Without these nothing runs at all.
         Name::UserNamespaces | Name::ProcMount | Name::Seccomp | Name::IdmappedMounts => Check::fail(code, shown, why, next),

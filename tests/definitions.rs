@@ -129,7 +129,7 @@ mod applying {
     fn one_that_fails_keeps_none_of_the_others_back() {
         let desk = Desk::new();
         desk.write("set/a.json", r#"{ "id": "a" }"#);
-        desk.write("set/b.json", r#"{ "id": "b", "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker" }] }"#);
+        desk.write("set/b.json", r#"{ "id": "b", "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }] }"#);
         desk.write("set/c.json", r#"{ "id": "c" }"#);
         assert_snapshot!(desk.run(&["env", "apply", "-f", "set"]), @"
         exit code: 3
@@ -159,7 +159,7 @@ mod applying {
     #[test]
     fn a_posture_that_is_not_enforced_is_refused_unless_accepted() {
         let desk = Desk::new();
-        desk.write("quiet.json", r#"{ "id": "quiet", "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker" }] }"#);
+        desk.write("quiet.json", r#"{ "id": "quiet", "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }] }"#);
         assert_snapshot!(desk.run(&["env", "apply", "-f", "quiet.json"]), @"
         exit code: 3
         --- stderr ---

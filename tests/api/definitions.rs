@@ -102,7 +102,7 @@ fn posture(environment: &Value, field: &str) -> (String, String) {
 fn a_posture_that_would_not_hold_is_refused_by_name() {
     let server = Server::start();
     let http = server.http();
-    let brokered = json!([{ "name": "TOKEN", "required": true, "delivery": "broker" }]);
+    let brokered = json!([{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }]);
     for (spec, field, value) in [
         (json!({ "sandbox": { "resources": { "disk_mb": 512 } } }), "sandbox.resources.disk_mb", "512"),
         (json!({ "secret_bindings": brokered }), "secret_bindings.delivery", "broker"),

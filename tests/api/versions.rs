@@ -76,7 +76,7 @@ fn a_fingerprint_ignores_when_it_was_written() {
 fn a_rollback_is_held_to_what_the_provider_enforces() {
     let server = crate::support::Server::start();
     let http = server.http();
-    let brokered = json!([{ "name": "TOKEN", "required": true, "delivery": "broker" }]);
+    let brokered = json!([{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }]);
     let weak = json!({ "spec": { "secret_bindings": brokered }, "allow_unenforced": true });
     let path = at(&create(&http, weak));
     let edit = json!({ "spec": { "secret_bindings": [] }, "allow_unenforced": false });

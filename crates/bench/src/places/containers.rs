@@ -32,12 +32,14 @@ pub struct Containers {
     serial: Cell<usize>,
     /// Whether podman was ever asked for anything.
     podman: Cell<bool>,
+    /// Groups of podman that were there before.
+    groups: Vec<PathBuf>,
 }
 
 impl Containers {
     pub fn prepare(directory: PathBuf) -> Result<Self> {
         rootfs(&directory.join("bundle/rootfs"))?;
-        Ok(Self { directory, helper: RefCell::new(Helper::start()?), serial: Cell::new(0), podman: Cell::new(false) })
+        Ok(Self { directory, helper: RefCell::new(Helper::start()?), serial: Cell::new(0), podman: Cell::new(false), groups: groups() })
     }
 
     fn run(&self, argv: &[String], output: Output) -> Result<(Duration, String)> {
@@ -52,7 +54,7 @@ impl Containers {
         let mut configuration: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path)?)?;
         configuration["process"]["terminal"] = false.into();
         configuration["process"]["args"] = vec!["/bin/true"].into();
-        Ok(fs::write(path, configuration.to_string())?)
+        fs::write(path, configuration.to_string())
     }
 
     pub fn crun(&self) -> Result<(Duration, String)> {
@@ -105,8 +107,17 @@ impl Drop for Containers {
         if self.podman.get() {
             let _ = self.podman(&["rm", "--all", "--force", "--time", "0"], Output::Nowhere);
             let _ = self.podman(&["rmi", "--all", "--force"], Output::Nowhere);
+            for group in groups().into_iter().filter(|group| !self.groups.contains(group)) {
+                let _ = fs::remove_dir(group);
+            }
         }
     }
+}
+
+/// The groups that podman makes above those of its containers, and leaves.
+fn groups() -> Vec<PathBuf> {
+    let controllers = fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
+    controllers.map(|entry| entry.path().join("libpod_parent")).filter(|group| group.is_dir()).collect()
 }
 
 /// As little of a system as the commands need: one static program under several names.

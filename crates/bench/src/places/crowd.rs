@@ -73,10 +73,12 @@ pub struct Awake {
     pub seconds_to_create_and_wake: f64,
     /// By how much `MemAvailable` fell, for each. It counts the kernel's part, and whatever else the machine did meanwhile.
     pub available_kib_each: f64,
-    /// The kernel's own, which most of it is.
-    pub slab_kib_each: f64,
+    /// What the kernel counts as its own: objects, stacks, page tables, and what it keeps for each processor.
+    pub kernel_kib_each: f64,
     /// Processes outside and inside, each with its share of what they share; none where we may not look.
     pub proportional_kib_each: Option<f64>,
+    /// The larger of what fell and of what can be accounted for: noise makes the one too small, shared caches the other.
+    pub kib_each: f64,
     pub processes_awake: usize,
     /// Beyond the spawner, which all share.
     pub processes_asleep: usize,
@@ -91,7 +93,7 @@ pub async fn awake(stead: &Stead, environments: usize) -> Awake {
     caller.tell(&first, "wake").await;
     settle().await;
     let before = stead.processes();
-    let (available, slab) = (machine::meminfo("MemAvailable"), machine::meminfo("Slab"));
+    let (available, kernel) = (machine::meminfo("MemAvailable"), machine::kernel());
     let started = Instant::now();
     let mut ids = Vec::new();
     for _ in 0..environments {
@@ -103,10 +105,11 @@ pub async fn awake(stead: &Stead, environments: usize) -> Awake {
     settle().await;
     let each = |kib: f64| kib / environments as f64;
     let fell = available as f64 - machine::meminfo("MemAvailable") as f64;
-    let slab = machine::meminfo("Slab") as f64 - slab as f64;
+    let kernel = machine::kernel() as f64 - kernel as f64;
     let mut added = stead.processes();
     added.retain(|pid| !before.contains(pid));
     let proportional: Option<u64> = added.iter().map(|pid| machine::proportional(*pid)).sum();
+    let accounted = kernel + proportional.unwrap_or(0) as f64;
     let stopping = Instant::now();
     for id in ids.iter().chain([&first]) {
         caller.tell(id, "stop").await;
@@ -117,8 +120,9 @@ pub async fn awake(stead: &Stead, environments: usize) -> Awake {
         environments,
         seconds_to_create_and_wake,
         available_kib_each: each(fell),
-        slab_kib_each: each(slab),
+        kernel_kib_each: each(kernel),
         proportional_kib_each: proportional.map(|kib| each(kib as f64)),
+        kib_each: each(fell.max(accounted)),
         processes_awake: added.len(),
         processes_asleep: stead.processes().len().saturating_sub(1),
         mounts_asleep: stead.mounts(),

@@ -12,6 +12,11 @@ pub fn meminfo(name: &str) -> u64 {
     field(&fs::read_to_string("/proc/meminfo").unwrap_or_default(), name).unwrap_or(0)
 }
 
+/// What the kernel uses for itself, in KiB.
+pub fn kernel() -> u64 {
+    ["Slab", "KernelStack", "PageTables", "Percpu"].into_iter().map(meminfo).sum()
+}
+
 /// What a process costs with its share of what it shares; none when we may not look.
 pub fn proportional(pid: u32) -> Option<u64> {
     field(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss")

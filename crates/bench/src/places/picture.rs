@@ -11,6 +11,10 @@ const LEFT: f64 = 210.0;
 const RIGHT: f64 = 150.0;
 const ROW: f64 = 26.0;
 const BAR: f64 = 16.0;
+const PLAIN: &str = r#"fill="black""#;
+const BOLD: &str = r#"font-weight="bold""#;
+/// The goals are a table.
+const ALIGNED: &str = r#"font-family="monospace" font-size="11""#;
 
 pub fn draw(places: &Places) -> String {
     let goals: Vec<String> = places.goals.iter().map(|goal| goal.line()).collect();
@@ -32,28 +36,28 @@ fn chart(timings: &[Timing], goals: &[String], foot: &str) -> String {
     let mut body = String::new();
     let mut top = 20.0;
     for group in [NEW, AWAKE] {
-        text(&mut body, 10.0, top + 12.0, "bold", group);
+        text(&mut body, 10.0, top + 12.0, BOLD, group);
         top += ROW;
         for one in timings.iter().filter(|one| one.what == group) {
             let (middle, colour) = (top + BAR / 2.0, colour(one.contender));
             let (end, far) = (at(one.p50_milliseconds), at(one.p99_milliseconds));
-            text(&mut body, 20.0, top + 13.0, "normal", one.contender);
+            text(&mut body, 20.0, top + 13.0, PLAIN, one.contender);
             let _ = writeln!(
                 body,
                 r#"<rect x="{LEFT:.1}" y="{top:.1}" width="{:.1}" height="{BAR:.1}" fill="{colour}"/><line x1="{end:.1}" y1="{middle:.1}" x2="{far:.1}" y2="{middle:.1}" stroke="{colour}" stroke-width="2"/>"#,
                 end - LEFT
             );
             let label = format!("{:.2} ms, {:.1}x", one.p50_milliseconds, one.times_native);
-            text(&mut body, far.max(end) + 6.0, top + 13.0, "normal", &label);
+            text(&mut body, far.max(end) + 6.0, top + 13.0, PLAIN, &label);
             top += ROW;
         }
         top += ROW / 2.0;
     }
     for goal in goals {
-        text(&mut body, 10.0, top + 12.0, "normal", goal);
+        text(&mut body, 10.0, top + 12.0, ALIGNED, goal);
         top += 18.0;
     }
-    text(&mut body, 10.0, top + 24.0, "normal", foot);
+    text(&mut body, 10.0, top + 24.0, PLAIN, foot);
     let height = top + 40.0;
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
@@ -69,9 +73,9 @@ fn colour(contender: &str) -> &'static str {
     }
 }
 
-fn text(body: &mut String, x: f64, y: f64, weight: &str, words: &str) {
+fn text(body: &mut String, x: f64, y: f64, style: &str, words: &str) {
     let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let _ = writeln!(body, r#"<text x="{x:.1}" y="{y:.1}" font-weight="{weight}" xml:space="preserve">{words}</text>"#);
+    let _ = writeln!(body, r#"<text x="{x:.1}" y="{y:.1}" {style} xml:space="preserve">{words}</text>"#);
 }
 
 #[cfg(test)]

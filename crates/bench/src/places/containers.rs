@@ -108,6 +108,7 @@ impl Drop for Containers {
             let _ = self.podman(&["rm", "--all", "--force", "--time", "0"], Output::Nowhere);
             let _ = self.podman(&["rmi", "--all", "--force"], Output::Nowhere);
             for group in groups().into_iter().filter(|group| !self.groups.contains(group)) {
+                let _ = fs::remove_dir(group.join("conmon"));
                 let _ = fs::remove_dir(group);
             }
         }

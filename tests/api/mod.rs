@@ -9,6 +9,7 @@ mod deletion;
 mod edits;
 mod idempotency;
 mod lists;
+mod processes;
 mod providers;
 mod reconciling;
 mod sandboxes;

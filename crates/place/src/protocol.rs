@@ -6,7 +6,7 @@
 use std::io;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use stead_domain::ids::ProcessId;
+use stead_domain::ids::{EnvironmentId, ProcessId};
 use stead_domain::process::{ProcessExit, ProcessLimits, TerminalSize};
 
 /// Grows when an older side would misunderstand.
@@ -92,6 +92,7 @@ pub enum Answer {
     Hello {
         protocol: u32,
         pid: u32,
+        environment: EnvironmentId,
         spec_version: u64,
         processes: Vec<Progress>,
     },

@@ -42,7 +42,8 @@ impl App {
             let place = ground.place()?;
             let running = place.activity(id).await?.map_or(0, |activity| activity.processes);
             if running > 0 && !force {
-                return Err(Error::new(Code::Conflict, format!("{running} processes run in environment `{}`", environment.name))
+                let what = if running == 1 { "a process runs".to_owned() } else { format!("{running} processes run") };
+                return Err(Error::new(Code::Conflict, format!("{what} in environment `{}`", environment.name))
                     .detail("processes", running)
                     .suggestion("wait for them, or end them with `force: true` (`stead env sleep --force`); `stead ps` shows them"));
             }

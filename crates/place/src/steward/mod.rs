@@ -32,6 +32,8 @@ use crate::{socket_path, steward_lock};
 const GRACE: Duration = Duration::from_secs(5);
 /// Output is on the disk after so long at the latest.
 const SYNC_EVERY: u64 = 1000;
+/// How often it looks whether its directory is still there.
+const LOOK_EVERY: u64 = 5000;
 /// How long to wait for a disk that is full.
 const FULL_DISK: u64 = 1000;
 
@@ -50,6 +52,9 @@ struct Steward {
     /// Until then no output is read, because the disk does not take it.
     stalled_until: Option<u64>,
     last_sync: u64,
+    last_look: u64,
+    /// Its directory, held open with the lock on it.
+    lock: OwnedFd,
     /// Since when nothing runs.
     idle_since: u64,
     leaving: Option<Leaving>,
@@ -118,6 +123,8 @@ pub fn run(blueprint: Blueprint, first: OwnedFd) -> i32 {
         hold: Hold::new(),
         stalled_until: None,
         last_sync: clock::milliseconds(),
+        last_look: clock::milliseconds(),
+        lock,
         idle_since: clock::milliseconds(),
         leaving: None,
     };
@@ -130,7 +137,7 @@ pub fn run(blueprint: Blueprint, first: OwnedFd) -> i32 {
     };
     steward.leave();
     // Only now may the next one come: everything inside is gone, and everything is written down.
-    let _ = steward_lock::remove(&directory, lock);
+    let _ = steward_lock::remove(&directory, steward.lock);
     status
 }
 

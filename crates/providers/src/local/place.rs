@@ -186,6 +186,10 @@ impl Place for LocalPlace {
         }
     }
 
+    async fn running(&self) -> Result<Vec<(EnvironmentId, ProcessId)>> {
+        self.stewards.running().await.map_err(said)
+    }
+
     async fn forget(&self, environment: EnvironmentId, process: Option<ProcessId>) -> Result<()> {
         let logs = self.stewards.directories().logs(environment);
         let removed = spawn_blocking(move || match process {

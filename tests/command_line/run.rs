@@ -92,6 +92,23 @@ fn stdin_arrives_byte_for_byte_and_ends() {
 }
 
 #[test]
+fn a_program_that_stops_reading_harms_nobody() {
+    let desk = Desk::new();
+    let neighbour = desk.done(&["run", "--detach", "--", "sleep", "60"]).trim().to_owned();
+    for _ in 0..3 {
+        let mut child = desk.command(&["run", "--", "head", "-c", "2"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let writer = std::thread::spawn(move || while stdin.write_all(&[b'y'; 65536]).is_ok() {});
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"yy"[..]));
+    }
+    assert_eq!(desk.done(&["ps", "--quiet"]).trim(), neighbour, "what runs beside it goes on");
+    // What keeps the environment bears a broken pipe; what runs inside dies of one, as everywhere.
+    assert_eq!(desk.done(&["run", "--", "sed", "-n", "s/^SigIgn:\\t//p", "/proc/self/status"]), "0000000000000000\n");
+}
+
+#[test]
 fn the_directory_is_the_workspace_and_keeps_its_environment() {
     let desk = Desk::new();
     desk.write("repo/.git/HEAD", "ref: refs/heads/main\n");

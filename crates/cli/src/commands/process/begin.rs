@@ -88,11 +88,13 @@ async fn start(here: &Here<'_>, environment: &Environment, new: &NewProcess) -> 
 /// From the end of a session to that of this command.
 pub fn conclude(invocation: &Invocation<'_>, process: &Process, end: End) -> Result<()> {
     match end {
-        End::Exit(exit) => {
+        End::Exit(exit, missed) => {
             if let Some(why) = uncommon(process, &exit) {
                 invocation.printer.warn(&why);
             }
             match exit.shell_code() {
+                // Whoever takes output for whole must not go on with a part of it. A terminal shows what it shows.
+                0 if missed > 0 && process.terminal.is_none() => Err(incomplete(missed)),
                 0 => Ok(()),
                 // A status is eight bits wide for everybody.
                 code => Err(Failure::Told(ExitStatus::Command((code & 0xff) as u8))),
@@ -104,6 +106,12 @@ pub fn conclude(invocation: &Invocation<'_>, process: &Process, end: End) -> Res
             Err(Failure::Told(ExitStatus::Command(130)))
         }
     }
+}
+
+fn incomplete(missed: u64) -> Failure {
+    let message = format!("{missed} bytes of the output are missing: more was printed than is kept, and faster than it was taken");
+    let suggestion = "write much output to a file inside, as with sh -c 'COMMAND > FILE'";
+    Error::new(Code::OutputIncomplete, message).suggestion(suggestion).into()
 }
 
 /// What an exit code alone does not tell.

@@ -7,6 +7,7 @@ mod creation;
 mod definitions;
 mod deletion;
 mod edits;
+mod hosts;
 mod idempotency;
 mod lists;
 mod processes;

@@ -8,6 +8,7 @@ mod connection;
 mod definitions;
 mod exit_status;
 mod failure;
+mod host;
 mod invocation;
 mod printer;
 mod prompt;

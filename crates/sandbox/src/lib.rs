@@ -33,7 +33,7 @@ mod wire;
 
 pub use apart::{fork_apart, survive_broken_pipes};
 pub use error::{Error, Result};
-pub use landlock::keeps_abstract_sockets_apart;
+pub use landlock::{keeps_abstract_sockets_apart, version as landlock_version};
 pub use outlets::{NAME_SERVER, Outlet, Outlets};
 pub use place::{Event, Exit, Place, StartFailure, StartStep, Streams, Usage};
 pub use plan::{Access, Bind, Command, Limit, Network, Overlay, Plan, RootView, Source};

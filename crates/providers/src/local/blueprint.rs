@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stead_app::{PlaceError, Premises};
-use stead_domain::definition::{MountAccess, NetworkAccess, SEARCH_PATH, Spec, WorkspaceAccess};
+use stead_domain::definition::{MountAccess, NetworkAccess, SEARCH_PATH, SandboxMode, Spec, WorkspaceAccess};
 use stead_egress::policy::{Access, PolicyText};
 use stead_place::Directories;
 use stead_place::blueprint::{Bind, Blueprint, Limits, Network, PROXY_PORT, Workspace, WorkspaceKind};
@@ -30,6 +30,12 @@ pub struct Site<'a> {
 impl Site<'_> {
     pub fn blueprint(&self, premises: &Premises) -> Result<Blueprint, PlaceError> {
         let spec = &premises.spec;
+        if spec.sandbox_mode() == SandboxMode::Off {
+            return Err(PlaceError::CannotBeMade {
+                message: "`sandbox.mode` is `off`, and nothing runs unsandboxed here".to_owned(),
+                suggestion: "set it to `workspace`".to_owned(),
+            });
+        }
         let sandbox = spec.sandbox.clone().unwrap_or_default();
         let defaults = spec.workspace_mount_defaults.clone().unwrap_or_default();
         let workspace_path = PathBuf::from(defaults.workspace_path.unwrap_or_else(|| "/workspace".to_owned()));

@@ -52,8 +52,12 @@ pub fn posture(printer: &Printer, fields: &[EffectiveField]) -> Result<()> {
         .iter()
         .map(|field| {
             // The exception is what a reader looks for.
-            let mark = if field.enforcement == Enforcement::Enforced { "" } else { "!" };
-            vec![field.field.clone(), field.declared.clone(), field.enforcement.to_string(), mark.to_owned()]
+            let mark = match &field.reason {
+                _ if field.enforcement == Enforcement::Enforced => String::new(),
+                Some(reason) => format!("! {reason}"),
+                None => "!".to_owned(),
+            };
+            vec![field.field.clone(), field.declared.clone(), field.enforcement.to_string(), mark]
         })
         .collect();
     printer.table(&["posture", "declared", "enforcement", ""], &rows)

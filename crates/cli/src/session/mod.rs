@@ -56,6 +56,8 @@ pub struct Session<'run> {
     pub stdin: Option<u64>,
     /// Whether ours is a terminal, and so is its own.
     pub terminal: bool,
+    /// Signals that came before there was a program to pass them on to.
+    pub early: Vec<Signal>,
 }
 
 impl<'run> Session<'run> {
@@ -69,6 +71,7 @@ impl<'run> Session<'run> {
             offset: 0,
             stdin: stdin.then_some(0),
             terminal: process.terminal.is_some(),
+            early: Vec::new(),
         }
     }
 
@@ -97,6 +100,7 @@ impl<'run> Session<'run> {
         let (mut interruptions, mut missed) = (0, 0);
         let mut unheard: Option<tokio::time::Instant> = None;
         let order = |order: Order| drop(orders.send(order));
+        self.early.iter().for_each(|signal| order(Order::Signal(*signal)));
         let end = loop {
             tokio::select! {
                 heard = follow.next(), if waiting.is_none() => match heard {

@@ -92,6 +92,23 @@ fn stdin_arrives_byte_for_byte_and_ends() {
 }
 
 #[test]
+fn a_program_that_stops_reading_harms_nobody() {
+    let desk = Desk::new();
+    let neighbour = desk.done(&["run", "--detach", "--", "sleep", "60"]).trim().to_owned();
+    for _ in 0..3 {
+        let mut child = desk.command(&["run", "--", "head", "-c", "2"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let writer = std::thread::spawn(move || while stdin.write_all(&[b'y'; 65536]).is_ok() {});
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"yy"[..]));
+    }
+    assert_eq!(desk.done(&["ps", "--quiet"]).trim(), neighbour, "what runs beside it goes on");
+    // What keeps the environment bears a broken pipe; what runs inside dies of one, as everywhere.
+    assert_eq!(desk.done(&["run", "--", "sed", "-n", "s/^SigIgn:\\t//p", "/proc/self/status"]), "0000000000000000\n");
+}
+
+#[test]
 fn the_directory_is_the_workspace_and_keeps_its_environment() {
     let desk = Desk::new();
     desk.write("repo/.git/HEAD", "ref: refs/heads/main\n");
@@ -159,12 +176,14 @@ fn signals_reach_the_program_and_the_third_interruption_leaves_it() {
 
     fs::remove_file(desk.work().join("begun")).unwrap();
     let stubborn = "trap '' INT; touch begun; sleep 1; echo still here; sleep 60";
-    let child = desk.command(&["run", "--", "sh", "-c", stubborn]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = desk.command(&["run", "--", "sh", "-c", stubborn]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     until("it has begun", || desk.work().join("begun").exists());
-    for _ in 0..3 {
-        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    // Two that come at once count as one.
+    until("it leaves", || {
+        let _ = kill_process(Pid::from_child(&child), Signal::INT);
         std::thread::sleep(Duration::from_millis(100));
-    }
+        child.try_wait().unwrap().is_some()
+    });
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(130), "{said}");

@@ -99,6 +99,15 @@ pub fn reset_signals() {
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) };
 }
 
+/// From here on a write into a pipe that nobody reads any more is an error, and not the end of this process. For a copy that writes to
+/// programs which may stop listening; those that it starts get the default again.
+pub fn survive_broken_pipes() {
+    const IGNORE: u64 = 1;
+    let ignored = [IGNORE, 0, 0, 0];
+    // SAFETY: as above; to ignore a signal is no code of ours either.
+    unsafe { libc::syscall(libc::SYS_rt_sigaction, libc::SIGPIPE, ignored.as_ptr(), std::ptr::null::<u64>(), 8_usize) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

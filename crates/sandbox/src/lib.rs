@@ -31,7 +31,7 @@ mod targets;
 mod terminal;
 mod wire;
 
-pub use apart::fork_apart;
+pub use apart::{fork_apart, survive_broken_pipes};
 pub use error::{Error, Result};
 pub use landlock::{keeps_abstract_sockets_apart, version as landlock_version};
 pub use outlets::{NAME_SERVER, Outlet, Outlets};

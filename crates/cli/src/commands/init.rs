@@ -37,7 +37,7 @@ fn definition(invocation: &Invocation<'_>, chosen: &[Toolchain]) -> String {
         return DefinitionFile::local_default(invocation.now());
     }
     let mut env: BTreeMap<String, String> = chosen.iter().flat_map(|it| it.variables.iter().cloned()).collect();
-    env.insert("PATH".to_owned(), toolchains::search_path(None, chosen.iter().map(|it| it.programs.as_path())));
+    env.insert("PATH".to_owned(), toolchains::search_path(None, chosen.iter().flat_map(|it| &it.programs).map(|it| it.as_path())));
     let mut mounts: Vec<Mount> = Vec::new();
     for path in chosen.iter().flat_map(|it| &it.mounts).map(|path| path.display().to_string()) {
         if mounts.iter().all(|other| other.path != path) {

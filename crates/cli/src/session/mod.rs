@@ -37,7 +37,8 @@ const INTERRUPTIONS: u32 = 2;
 
 /// How a session ended.
 pub enum End {
-    Exit(ProcessExit),
+    /// With how many bytes of its output were no longer kept when we came to them.
+    Exit(ProcessExit, u64),
     /// There was never a program.
     Failed(String),
     /// The program goes on without us; its output was shown up to here.
@@ -55,6 +56,8 @@ pub struct Session<'run> {
     pub stdin: Option<u64>,
     /// Whether ours is a terminal, and so is its own.
     pub terminal: bool,
+    /// Signals that came before there was a program to pass them on to.
+    pub early: Vec<Signal>,
 }
 
 impl<'run> Session<'run> {
@@ -68,6 +71,7 @@ impl<'run> Session<'run> {
             offset: 0,
             stdin: stdin.then_some(0),
             terminal: process.terminal.is_some(),
+            early: Vec::new(),
         }
     }
 
@@ -93,17 +97,16 @@ impl<'run> Session<'run> {
         let (output, mut unread) = Output::open().map_err(|error| stead_domain::Error::internal(&error))?;
         let mut follow = listening.follow_logs(self.environment, self.process, self.offset, None);
         let mut waiting: Option<(OutputStream, Vec<u8>)> = None;
-        let mut interruptions = 0;
+        let (mut interruptions, mut missed) = (0, 0);
         let mut unheard: Option<tokio::time::Instant> = None;
         let order = |order: Order| drop(orders.send(order));
+        self.early.iter().for_each(|signal| order(Order::Signal(*signal)));
         let end = loop {
             tokio::select! {
                 heard = follow.next(), if waiting.is_none() => match heard {
                     Ok(Some(Heard::Output { stream, bytes, .. })) => waiting = Some((stream, bytes)),
-                    Ok(Some(Heard::Gap { from, to })) => {
-                        self.invocation.printer.warn(&format!("{} bytes of output are no longer kept", to - from));
-                    }
-                    Ok(Some(Heard::Exit(exit))) => break End::Exit(exit),
+                    Ok(Some(Heard::Gap { from, to })) => missed += to - from,
+                    Ok(Some(Heard::Exit(exit))) => break End::Exit(exit, missed),
                     Ok(Some(Heard::Failed { error })) => break End::Failed(error),
                     Ok(None) => break End::Detached(follow.offset()),
                     Err(error) => {

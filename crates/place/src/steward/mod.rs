@@ -80,6 +80,8 @@ enum Source {
 
 /// Keeps an environment until it is asleep. The first peer is the server that asked for it.
 pub fn run(blueprint: Blueprint, first: OwnedFd) -> i32 {
+    // A program may close its stdin while somebody writes to it.
+    stead_sandbox::survive_broken_pipes();
     let mut first = match Peer::new(UnixStream::from(first)) {
         Ok(peer) => peer,
         Err(_) => return 1,

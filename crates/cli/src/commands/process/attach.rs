@@ -29,8 +29,7 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Attach) -> Result<()> 
         // A program that is over by now needs no size.
         let _ = client.resize_process(process.environment_id, process.id, size).await;
     }
-    let session =
-        Session { invocation, settings: &settings, environment: process.environment_id, process: process.id, offset, stdin, terminal };
+    let session = Session { offset, stdin, terminal, ..Session::fresh(invocation, &settings, &process, false) };
     let mut signals = Signals::listen()?;
     begin::conclude(invocation, &process, session.run(&mut signals).await?)
 }

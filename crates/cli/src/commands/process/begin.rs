@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
+use std::pin::pin;
 
 use stead_client::{Client, Request};
 use stead_domain::environment::Environment;
 use stead_domain::process::{ExitCause, Process, ProcessExit, StdinMode};
 use stead_domain::process_request::NewProcess;
+use stead_domain::signal::Signal;
 use stead_domain::{Code, Error};
 
 use super::missing;
@@ -17,6 +19,9 @@ use crate::invocation::Invocation;
 use crate::session::patience::patiently;
 use crate::session::{End, Progress, Session, Signals, come_back, terminal};
 use crate::settings::Settings;
+
+/// So many signals are kept for a command that has not begun; whoever sends more wants this one to end.
+const MOST_EARLY: usize = 2;
 
 /// A command that is to run somewhere.
 pub struct Wanted<'a> {
@@ -53,17 +58,27 @@ impl<'a> Wanted<'a> {
     pub async fn run(&self, here: &Here<'_>, environment: &Environment, signals: &mut Signals) -> Result<()> {
         let new = self.request();
         let text = format!("starting in {}", environment.name);
-        let starting = here.progress.during(&text, start(here, environment, &new));
-        let process = tokio::select! {
-            process = starting => process.map_err(|failure| missing::explained(here.invocation, environment, self.command, failure))?,
-            signal = signals.ended() => return Err(Failure::Told(ExitStatus::signaled(signal))),
+        let mut starting = pin!(here.progress.during(&text, start(here, environment, &new)));
+        // It may run before we hear of it: what was meant for it is kept until then.
+        let mut early: Vec<Signal> = Vec::new();
+        let started = loop {
+            tokio::select! {
+                started = &mut starting => break started,
+                signal = signals.ended() => early.push(signal),
+            }
+            if let [.., last] = early.as_slice()
+                && early.len() > MOST_EARLY
+            {
+                return Err(Failure::Told(ExitStatus::signaled(*last)));
+            }
         };
+        let process = started.map_err(|failure| missing::explained(here.invocation, environment, self.command, failure))?;
         let printer = here.invocation.printer;
         if self.detach {
             let id = process.id.to_string();
             return printer.record(&process, &id, |printer| printer.line(&id));
         }
-        let session = Session::fresh(here.invocation, here.settings, &process, self.reads_stdin());
+        let session = Session { early, ..Session::fresh(here.invocation, here.settings, &process, self.reads_stdin()) };
         conclude(here.invocation, &process, session.run(signals).await?)
     }
 }
@@ -88,11 +103,13 @@ async fn start(here: &Here<'_>, environment: &Environment, new: &NewProcess) -> 
 /// From the end of a session to that of this command.
 pub fn conclude(invocation: &Invocation<'_>, process: &Process, end: End) -> Result<()> {
     match end {
-        End::Exit(exit) => {
+        End::Exit(exit, missed) => {
             if let Some(why) = uncommon(process, &exit) {
                 invocation.printer.warn(&why);
             }
             match exit.shell_code() {
+                // Whoever takes output for whole must not go on with a part of it. A terminal shows what it shows.
+                0 if missed > 0 && process.terminal.is_none() => Err(incomplete(missed)),
                 0 => Ok(()),
                 // A status is eight bits wide for everybody.
                 code => Err(Failure::Told(ExitStatus::Command((code & 0xff) as u8))),
@@ -104,6 +121,12 @@ pub fn conclude(invocation: &Invocation<'_>, process: &Process, end: End) -> Res
             Err(Failure::Told(ExitStatus::Command(130)))
         }
     }
+}
+
+fn incomplete(missed: u64) -> Failure {
+    let message = format!("{missed} bytes of the output are missing: more was printed than is kept, and faster than it was taken");
+    let suggestion = "write much output to a file inside, as with sh -c 'COMMAND > FILE'";
+    Error::new(Code::OutputIncomplete, message).suggestion(suggestion).into()
 }
 
 /// What an exit code alone does not tell.

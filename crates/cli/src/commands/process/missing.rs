@@ -35,7 +35,7 @@ fn mounting(environment: &Environment, path: &Path, home: Option<&Path>) -> Stri
         words.push(format!("--mount {}", quoted(&format!("host:{mount}:{mount}:ro"))));
     }
     let present = environment.spec.env.as_ref().and_then(|env| env.get("PATH")).map(String::as_str);
-    let search = toolchains::search_path(present, std::iter::once(toolchain.programs.as_path()));
+    let search = toolchains::search_path(present, toolchain.programs.iter().map(|it| it.as_path()));
     words.push(format!("--set {}", quoted(&format!("env.PATH={search}"))));
     for (name, value) in &toolchain.variables {
         words.push(format!("--set {}", quoted(&format!("env.{name}={value}"))));

@@ -51,7 +51,7 @@ impl Own {
             let suggestion = "use --scratch for an empty workspace, --env for an environment that is there, or --profile local";
             return Err(Error::new(Code::Usage, message).suggestion(suggestion).into());
         }
-        let definition = definition(here, current)?;
+        let definition = definition(current)?;
         let made_from = definition.as_ref().map(|value| hexadecimal(value.to_string().as_bytes()));
         let mut spec = definition.unwrap_or_else(|| json!({}));
         let stated = spec.pointer("/workspace_mount_defaults/workspace_path").and_then(Value::as_str);
@@ -135,13 +135,12 @@ impl Own {
     }
 }
 
-fn definition(here: &Here<'_>, current: &Path) -> Result<Option<Value>> {
+fn definition(current: &Path) -> Result<Option<Value>> {
     for id in DEFINITIONS {
         if let Some(found) = definitions::find(current, id)? {
             return Ok(Some(spec::without_record_fields(&found.definition.spec)));
         }
     }
-    let _ = here;
     Ok(None)
 }
 

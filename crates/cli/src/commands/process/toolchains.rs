@@ -18,7 +18,7 @@ pub struct Toolchain {
     pub name: String,
     pub mounts: Vec<PathBuf>,
     /// Where its programs are.
-    pub programs: PathBuf,
+    pub programs: Vec<PathBuf>,
     pub variables: Vec<(String, String)>,
 }
 
@@ -52,10 +52,11 @@ const KNOWN: &[Known] = &[
 pub fn on_path(search: &str, home: &Path) -> Vec<Toolchain> {
     let mut found: Vec<Toolchain> = Vec::new();
     for directory in std::env::split_paths(search).filter(|directory| directory.is_dir()) {
-        if let Some(toolchain) = known(&directory, home)
-            && found.iter().all(|other| other.programs != toolchain.programs)
-        {
-            found.push(toolchain);
+        let Some(toolchain) = known(&directory, home) else { continue };
+        match found.iter_mut().find(|other| other.name == toolchain.name) {
+            Some(other) if other.programs.contains(&directory) => {}
+            Some(other) => other.programs.push(directory),
+            None => found.push(toolchain),
         }
     }
     found
@@ -105,7 +106,7 @@ pub fn of_program(path: &Path, home: Option<&Path>) -> Toolchain {
     {
         mounts.push(real);
     }
-    Toolchain { name: String::new(), mounts, programs, variables: Vec::new() }
+    Toolchain { name: String::new(), mounts, programs: vec![programs], variables: Vec::new() }
 }
 
 fn known(programs: &Path, home: &Path) -> Option<Toolchain> {
@@ -114,7 +115,7 @@ fn known(programs: &Path, home: &Path) -> Option<Toolchain> {
     let mounts = known.mounts.iter().map(|mount| home.join(mount)).filter(|mount| mount.is_dir()).collect();
     let variable = known.variable.map(|(name, value)| (name, home.join(value))).filter(|(_, value)| value.is_dir());
     let variables = variable.map(|(name, value)| (name.to_owned(), value.display().to_string())).into_iter().collect();
-    Some(Toolchain { name: known.name.to_owned(), mounts, programs: programs.to_owned(), variables })
+    Some(Toolchain { name: known.name.to_owned(), mounts, programs: vec![programs.to_owned()], variables })
 }
 
 /// What belongs to the programs of a directory: all of an installation of its own, and no more than the directory where many share one.
@@ -151,13 +152,21 @@ mod tests {
     fn known_toolchains_bring_what_they_need() {
         let home = tempfile::tempdir().unwrap();
         let at = |below: &str| home.path().join(below);
-        for directory in [".cargo/bin", ".rustup", ".nvm/versions/node/v22/bin", ".local/bin", "tool/bin"] {
+        for directory in [".cargo/bin", ".rustup", ".nvm/versions/node/v22/bin", ".local/bin", "tool/bin", ".pyenv/bin", ".pyenv/shims"] {
             fs::create_dir_all(at(directory)).unwrap();
         }
-        let search =
-            std::env::join_paths([at(".cargo/bin"), "/usr/bin".into(), at(".nvm/versions/node/v22/bin"), at(".pyenv/shims")]).unwrap();
+        let search = std::env::join_paths([
+            at(".cargo/bin"),
+            "/usr/bin".into(),
+            at(".nvm/versions/node/v22/bin"),
+            at(".pyenv/shims"),
+            at(".pyenv/bin"),
+            at(".asdf/shims"),
+        ])
+        .unwrap();
         let found = on_path(search.to_str().unwrap(), home.path());
-        assert_eq!(found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["rust", "node (nvm)"]);
+        assert_eq!(found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["rust", "node (nvm)", "python (pyenv)"]);
+        assert_eq!(found[2].programs, [at(".pyenv/shims"), at(".pyenv/bin")]);
         assert_eq!(found[0].mounts, [at(".cargo/bin"), at(".rustup")]);
         assert_eq!(found[0].variables, [("RUSTUP_HOME".to_owned(), at(".rustup").display().to_string())]);
         assert_eq!(of_program(&at(".local/bin/x"), Some(home.path())).mounts, [at(".local/bin")]);

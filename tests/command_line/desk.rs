@@ -168,6 +168,7 @@ impl Drop for Desk {
         if is_awake || (self.server.is_none() && self.data.join("lock").exists()) {
             let _ = self.command(&["down", "--all"]).output();
         }
+        crate::support::beside::end(&self.data);
     }
 }
 

@@ -84,7 +84,7 @@ fn environments_wake_sleep_and_stop() {
     insta::assert_snapshot!(desk.run(&["env", "sleep", "local-default"]), @r"
     exit code: 3
     --- stderr ---
-    error: 1 processes run in environment `local-default` (conflict)
+    error: a process runs in environment `local-default` (conflict)
     hint: wait for them, or end them with `force: true` (`stead env sleep --force`); `stead ps` shows them
     ");
     let seen = desk.json(&["top"])["items"][0].clone();

@@ -20,10 +20,10 @@ use crate::protocol::{Answer, Call, PROTOCOL, Progress, Refusal, Start};
 use crate::{Directories, socket_path, steward_lock};
 
 /// How often a steward that is just leaving is waited for, and how long each time.
-const LEAVING: usize = 400;
+const LEAVING: usize = 2000;
 /// How often one is started again that ends without a word.
 const SILENT: usize = 3;
-const MOMENT: Duration = Duration::from_millis(5);
+const MOMENT: Duration = Duration::from_millis(1);
 
 /// The stream to one steward, made by one caller at a time.
 type Slot = Arc<AsyncMutex<Option<Arc<Connection>>>>;

@@ -89,12 +89,11 @@ fn kills_processes(root: &Path) -> Option<bool> {
         .collect();
     files.sort_by_key(|path| path.file_name().map(ToOwned::to_owned));
     files.insert(0, root.join("etc/systemd/logind.conf"));
-    let said = files.iter().filter_map(|path| fs::read_to_string(path).ok());
-    said.filter_map(|text| {
+    let mut said = files.iter().rev().filter_map(|path| fs::read_to_string(path).ok());
+    said.find_map(|text| {
         let mut values = text.lines().filter_map(|line| line.trim().strip_prefix("KillUserProcesses="));
         values.next_back().map(|value| matches!(value.trim(), "yes" | "true" | "1" | "on"))
     })
-    .last()
 }
 
 #[cfg(test)]
@@ -118,7 +117,7 @@ mod tests {
             (facts(), Status::Warn, true),
             (Facts { has_loginctl: false, ..facts() }, Status::Warn, false),
             (Facts { cgroup: service.clone(), ..facts() }, Status::Warn, true),
-            (Facts { cgroup: service.clone(), lingers: true, ..facts() }, Status::Ok, false),
+            (Facts { cgroup: service, lingers: true, ..facts() }, Status::Ok, false),
             // A service that goes on does not save what was started in a session.
             (Facts { kills: Some(true), lingers: true, ..facts() }, Status::Warn, false),
         ] {

@@ -1,6 +1,7 @@
 //! What Stead needs of whoever runs processes in an environment. A provider whose sandboxes can run something has a [`Place`].
 
 use async_trait::async_trait;
+use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::definition::Spec;
 use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
 use stead_domain::process::{OutputStream, ProcessExit, ProcessLimits, TerminalSize};
@@ -60,6 +61,28 @@ pub trait Place: Send + Sync {
 
     /// Removes the output of a process that is over, or of all processes of an environment that is gone.
     async fn forget(&self, environment: EnvironmentId, process: Option<ProcessId>) -> Result<(), PlaceError>;
+
+    /// What was written beside the workspace, in the order of the paths: at most `limit` after the first `skip`, only what `below` holds.
+    async fn changes(
+        &self,
+        _environment: &Premises,
+        _below: Option<&RelativePath>,
+        _skip: u64,
+        _limit: usize,
+    ) -> Result<Vec<FileChange>, PlaceError> {
+        Err(PlaceError::Unsupported("it keeps no changes apart from the workspace"))
+    }
+
+    /// Carries changes into the workspace, all or those that `paths` hold, and forgets them. Only while the environment sleeps. It may be
+    /// cut off anywhere and repeated.
+    async fn keep_changes(&self, _environment: &Premises, _paths: Option<&[RelativePath]>) -> Result<u64, PlaceError> {
+        Err(PlaceError::Unsupported("it keeps no changes apart from the workspace"))
+    }
+
+    /// Throws changes away, all or those that `paths` hold. Only while the environment sleeps.
+    async fn drop_changes(&self, _environment: &Premises, _paths: Option<&[RelativePath]>) -> Result<u64, PlaceError> {
+        Err(PlaceError::Unsupported("it keeps no changes apart from the workspace"))
+    }
 }
 
 /// The environment that something is to happen in.
@@ -152,6 +175,11 @@ pub enum PlaceError {
     CannotBeMade { message: String, suggestion: String },
     #[error("the disk is full or refuses writes: {0}")]
     StorageFull(String),
+    /// Something must be done first.
+    #[error("{message}")]
+    InTheWay { message: String, suggestion: String },
+    #[error("this provider cannot do that: {0}")]
+    Unsupported(&'static str),
     #[error("{0}")]
     Failed(String),
 }
@@ -180,6 +208,10 @@ impl From<PlaceError> for Error {
             PlaceError::CannotBeMade { suggestion, .. } => Self::new(Code::PostureNotEnforced, message).suggestion(suggestion),
             PlaceError::StorageFull(_) => Self::new(Code::StorageFull, message)
                 .suggestion("free space under the data directory, then try again; `stead system df` shows what uses it"),
+            PlaceError::InTheWay { suggestion, .. } => Self::new(Code::Conflict, message).suggestion(suggestion),
+            PlaceError::Unsupported(_) => {
+                Self::new(Code::ProviderNotConfigured, message).suggestion("`stead provider list` shows what each can do")
+            }
             PlaceError::Failed(_) => Self::new(Code::ProviderFailed, message).suggestion("`stead doctor` says more"),
         }
     }

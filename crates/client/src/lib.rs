@@ -5,6 +5,7 @@
 
 mod api_keys;
 mod audit;
+mod changes;
 mod client;
 mod connection;
 mod endpoint;

@@ -1,5 +1,8 @@
 //! Environments: one verb, one file.
 
+pub mod changes;
+pub mod changes_drop;
+pub mod changes_keep;
 pub mod create;
 pub mod delete;
 pub mod get;

@@ -86,7 +86,7 @@ impl App {
         self.detached(async move { app.once(&caller, work).await }).await
     }
 
-    async fn awake_or_not(&self, entered: &Entered, id: EnvironmentId) -> Result<(Environment, Ground)> {
+    pub(crate) async fn awake_or_not(&self, entered: &Entered, id: EnvironmentId) -> Result<(Environment, Ground)> {
         let environment = self.get_environment(entered, id).await?;
         if !environment.status.is_live() {
             check_usable(&environment)?;
@@ -96,7 +96,7 @@ impl App {
         Ok((environment, ground))
     }
 
-    async fn note_life(&self, entered: &Entered, environment: &Environment, action: &'static str) -> Result<()> {
+    pub(crate) async fn note_life(&self, entered: &Entered, environment: &Environment, action: &'static str) -> Result<()> {
         let (context, caller) = (self.context.clone(), entered.caller.clone());
         let (project, target_id, name) = (environment.project_id, environment.id.to_string(), environment.name.clone());
         self.store
@@ -109,7 +109,7 @@ impl App {
             .await
     }
 
-    async fn lay_down(&self, place: &dyn Place, id: EnvironmentId, at_once: bool) -> Result<()> {
+    pub(crate) async fn lay_down(&self, place: &dyn Place, id: EnvironmentId, at_once: bool) -> Result<()> {
         within(place.sleep(id, at_once)).await?;
         self.settle(place, id).await
     }

@@ -1,5 +1,6 @@
 //! Environments as records: create, read, edit, delete, and their versions.
 
+mod changes;
 mod create;
 mod delete;
 mod life;

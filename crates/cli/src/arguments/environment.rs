@@ -7,6 +7,7 @@ use stead_domain::definition::NetworkAccess;
 use stead_domain::environment::{EnvironmentStatus, Purpose, TemplateId};
 use stead_domain::provider::ProviderName;
 
+use super::changes::{Changes, Drop, Keep};
 use super::lists::ListArguments;
 use super::words::{one_of, pair};
 use crate::completion;
@@ -34,6 +35,12 @@ pub enum EnvironmentCommand {
     Apply(Apply),
     /// Print an environment's definition as a file
     Export(Export),
+    /// Show what was written beside the workspace
+    Changes(Changes),
+    /// Carry what was written beside the workspace into it
+    Keep(Keep),
+    /// Throw away what was written beside the workspace
+    Drop(Drop),
     /// Ask the provider how the sandbox is, and mend the record
     Reconcile(Reference),
 }

@@ -1,5 +1,6 @@
 //! The command line as types; what the commands do stands in `commands`.
 
+pub mod changes;
 pub mod environment;
 pub mod identity;
 pub mod lists;

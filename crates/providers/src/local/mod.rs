@@ -4,6 +4,7 @@
 
 mod abilities;
 mod blueprint;
+mod changes;
 mod directory;
 mod host_paths;
 mod place;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use stead_app::{Activity, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
+use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
 use stead_domain::process::{OutputStream, TerminalSize};
 use stead_place::Directories;
@@ -14,7 +15,8 @@ use stead_place::log::{self, Piece};
 use stead_place::protocol::{self, Answer, Call, Refusal, Start};
 use tokio::task::spawn_blocking;
 
-use super::blueprint::Site;
+use super::blueprint::{Site, check_writable};
+use super::changes::{self, Layer};
 use super::relay::Relay;
 
 type Result<T, E = PlaceError> = std::result::Result<T, E>;
@@ -69,6 +71,17 @@ impl LocalPlace {
 
     fn sandbox(&self, sandbox: SandboxId) -> PathBuf {
         self.sandboxes.join(sandbox.to_string())
+    }
+
+    /// File work on what was written beside a workspace, where it may block.
+    async fn on_layer<T: Send + 'static>(
+        &self,
+        premises: &Premises,
+        work: impl FnOnce(Layer<'_>) -> changes::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (directory, workspace) = (self.sandbox(premises.sandbox).join("changes"), self.blueprint(premises)?.workspace.source);
+        let outcome = spawn_blocking(move || work(Layer { directory: &directory, workspace: &workspace }));
+        Ok(outcome.await.map_err(|error| PlaceError::Failed(error.to_string()))??)
     }
 
     async fn call(&self, environment: EnvironmentId, call: Call) -> Result<Answer> {
@@ -196,6 +209,30 @@ impl Place for LocalPlace {
             },
         });
         removed.await.map_err(|error| PlaceError::Failed(error.to_string()))?.map_err(|error| PlaceError::Failed(error.to_string()))
+    }
+
+    async fn changes(&self, environment: &Premises, below: Option<&RelativePath>, skip: u64, limit: usize) -> Result<Vec<FileChange>> {
+        let below = below.cloned();
+        self.on_layer(environment, move |layer| changes::list(layer, below.as_ref(), skip, limit)).await
+    }
+
+    async fn keep_changes(&self, environment: &Premises, paths: Option<&[RelativePath]>) -> Result<u64> {
+        check_writable(environment)?;
+        let paths = paths.map(<[_]>::to_vec);
+        self.on_layer(environment, move |layer| match paths {
+            Some(paths) => changes::keep_some(layer, &paths),
+            None => changes::keep_all(layer),
+        })
+        .await
+    }
+
+    async fn drop_changes(&self, environment: &Premises, paths: Option<&[RelativePath]>) -> Result<u64> {
+        let paths = paths.map(<[_]>::to_vec);
+        self.on_layer(environment, move |layer| match paths {
+            Some(paths) => changes::drop_some(layer, &paths),
+            None => changes::drop_all(layer),
+        })
+        .await
     }
 }
 

@@ -1,6 +1,7 @@
 //! `stead env …`.
 
 mod apply;
+mod changes;
 mod create;
 mod delete;
 mod export;
@@ -27,6 +28,9 @@ pub async fn run(invocation: &Invocation<'_>, command: EnvironmentCommand) -> Re
         EnvironmentCommand::Rollback(arguments) => rollback::run(invocation, &arguments).await,
         EnvironmentCommand::Apply(arguments) => apply::run(invocation, &arguments).await,
         EnvironmentCommand::Export(arguments) => export::run(invocation, &arguments).await,
+        EnvironmentCommand::Changes(arguments) => changes::list(invocation, &arguments).await,
+        EnvironmentCommand::Keep(arguments) => changes::keep(invocation, &arguments).await,
+        EnvironmentCommand::Drop(arguments) => changes::drop(invocation, &arguments).await,
         EnvironmentCommand::Reconcile(arguments) => reconcile::run(invocation, &arguments).await,
     }
 }

@@ -41,6 +41,7 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/versions/{version}", VIEWER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/versions/{version}/rollback", MEMBER),
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/posture", VIEWER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/egress", VIEWER),
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/changes", VIEWER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/changes/keep", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/changes/drop", MEMBER),

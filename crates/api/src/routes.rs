@@ -36,6 +36,7 @@ pub(crate) fn documented() -> OpenApiRouter<State> {
         .routes(routes!(environments::version::handler))
         .routes(routes!(environments::rollback::handler))
         .routes(routes!(environments::posture::handler))
+        .routes(routes!(environments::egress::handler))
         .routes(routes!(environments::changes::handler))
         .routes(routes!(environments::changes_keep::handler))
         .routes(routes!(environments::changes_drop::handler))

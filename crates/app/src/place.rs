@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::definition::Spec;
+use stead_domain::egress::EgressEntry;
 use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
 use stead_domain::process::{OutputStream, ProcessExit, ProcessLimits, TerminalSize};
 use stead_domain::{Code, Error, Timestamp};
@@ -61,6 +62,11 @@ pub trait Place: Send + Sync {
 
     /// Removes the output of a process that is over, or of all processes of an environment that is gone.
     async fn forget(&self, environment: EnvironmentId, process: Option<ProcessId>) -> Result<(), PlaceError>;
+
+    /// What left the environment or wanted to, oldest first.
+    async fn egress(&self, _environment: EnvironmentId, _start: &EgressStart, _limit: usize) -> Result<EgressPiece, PlaceError> {
+        Err(PlaceError::Unsupported("it writes down nothing of what leaves an environment"))
+    }
 
     /// What was written beside the workspace, in the order of the paths: at most `limit` after the first `skip`, only what `below` holds.
     async fn changes(
@@ -143,6 +149,25 @@ pub struct Activity {
     pub processes: u64,
     pub cpu_ms: u64,
     pub memory_bytes: u64,
+}
+
+/// Where a list of what left an environment begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EgressStart {
+    Oldest,
+    /// After what was read before, in the place's own words.
+    After(String),
+    /// With as many of the latest as are asked for.
+    Latest,
+}
+
+/// A piece of that list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EgressPiece {
+    pub entries: Vec<EgressEntry>,
+    /// Where to go on, also when nothing more is there yet.
+    pub next: Option<String>,
+    pub has_more: bool,
 }
 
 #[derive(Clone, Debug, thiserror::Error)]

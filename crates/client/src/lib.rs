@@ -8,6 +8,7 @@ mod audit;
 mod changes;
 mod client;
 mod connection;
+mod egress;
 mod endpoint;
 mod environments;
 mod error;

@@ -11,6 +11,7 @@ pub mod changes;
 pub mod context;
 pub mod definition;
 pub mod duration;
+pub mod egress;
 pub mod environment;
 pub mod error;
 pub mod host;

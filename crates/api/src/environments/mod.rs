@@ -5,6 +5,7 @@ pub mod changes_drop;
 pub mod changes_keep;
 pub mod create;
 pub mod delete;
+pub mod egress;
 pub mod get;
 pub mod list;
 pub mod posture;

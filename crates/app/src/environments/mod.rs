@@ -3,6 +3,7 @@
 mod changes;
 mod create;
 mod delete;
+mod egress;
 mod life;
 mod posture;
 mod read;

@@ -8,6 +8,7 @@ use stead_domain::environment::{EnvironmentStatus, Purpose, TemplateId};
 use stead_domain::provider::ProviderName;
 
 use super::changes::{Changes, Drop, Keep};
+use super::egress::Egress;
 use super::lists::ListArguments;
 use super::words::{one_of, pair};
 use crate::completion;
@@ -41,6 +42,8 @@ pub enum EnvironmentCommand {
     Keep(Keep),
     /// Throw away what was written beside the workspace
     Drop(Drop),
+    /// Show what left it, or wanted to
+    Egress(Egress),
     /// Ask the provider how the sandbox is, and mend the record
     Reconcile(Reference),
 }

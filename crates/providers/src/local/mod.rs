@@ -7,6 +7,7 @@ mod blueprint;
 mod changes;
 mod directory;
 mod host_paths;
+mod journal;
 mod place;
 mod relay;
 mod removal;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stead_app::{Activity, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
+use stead_app::{Activity, EgressPiece, EgressStart, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
 use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
 use stead_domain::process::{OutputStream, TerminalSize};
@@ -17,6 +17,7 @@ use tokio::task::spawn_blocking;
 
 use super::blueprint::{Site, check_writable};
 use super::changes::{self, Layer};
+use super::journal;
 use super::relay::Relay;
 
 type Result<T, E = PlaceError> = std::result::Result<T, E>;
@@ -29,6 +30,8 @@ pub struct LocalPlace {
     skeleton: PathBuf,
     sandboxes: PathBuf,
     relay: Relay,
+    /// Where the relay writes down what it did.
+    journal: PathBuf,
     /// What the operator lets environments reach although it is not public.
     reachable: Vec<String>,
 }
@@ -42,7 +45,7 @@ impl LocalPlace {
         if let Err(error) = ready {
             tracing::warn!(%error, "the place for processes could not be made ready");
         }
-        Self { stewards, skeleton: skeleton(data_dir), sandboxes, relay, reachable }
+        Self { stewards, skeleton: skeleton(data_dir), sandboxes, relay, journal: data_dir.join("egress"), reachable }
     }
 
     fn blueprint(&self, premises: &Premises) -> Result<Blueprint> {
@@ -200,15 +203,21 @@ impl Place for LocalPlace {
     }
 
     async fn forget(&self, environment: EnvironmentId, process: Option<ProcessId>) -> Result<()> {
-        let logs = self.stewards.directories().logs(environment);
+        let (logs, journal) = (self.stewards.directories().logs(environment), self.journal.clone());
         let removed = spawn_blocking(move || match process {
             Some(process) => log::remove(&logs, process),
             None => match std::fs::remove_dir_all(&logs) {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-                outcome => outcome,
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+                _ => journal::remove(&journal, environment),
             },
         });
         removed.await.map_err(|error| PlaceError::Failed(error.to_string()))?.map_err(|error| PlaceError::Failed(error.to_string()))
+    }
+
+    async fn egress(&self, environment: EnvironmentId, start: &EgressStart, limit: usize) -> Result<EgressPiece> {
+        let (journal, start) = (self.journal.clone(), start.clone());
+        let read = spawn_blocking(move || journal::read(&journal, environment, &start, limit));
+        read.await.map_err(|error| PlaceError::Failed(error.to_string()))?.map_err(|error| PlaceError::Failed(error.to_string()))
     }
 
     async fn changes(&self, environment: &Premises, below: Option<&RelativePath>, skip: u64, limit: usize) -> Result<Vec<FileChange>> {

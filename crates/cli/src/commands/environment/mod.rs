@@ -4,6 +4,7 @@ mod apply;
 mod changes;
 mod create;
 mod delete;
+mod egress;
 mod export;
 mod history;
 mod list;
@@ -31,6 +32,7 @@ pub async fn run(invocation: &Invocation<'_>, command: EnvironmentCommand) -> Re
         EnvironmentCommand::Changes(arguments) => changes::list(invocation, &arguments).await,
         EnvironmentCommand::Keep(arguments) => changes::keep(invocation, &arguments).await,
         EnvironmentCommand::Drop(arguments) => changes::drop(invocation, &arguments).await,
+        EnvironmentCommand::Egress(arguments) => egress::run(invocation, &arguments).await,
         EnvironmentCommand::Reconcile(arguments) => reconcile::run(invocation, &arguments).await,
     }
 }

@@ -108,6 +108,8 @@ impl App {
         self.tasks.spawn(async move { app.run_janitor().await });
         let app = self.clone();
         self.tasks.spawn(async move { app.watch_unfinished().await });
+        let app = self.clone();
+        self.tasks.spawn(async move { app.tell_all_places().await });
     }
 
     /// Asks the background work to end and waits for it and for every detached piece of work.

@@ -49,6 +49,12 @@ pub trait Place: Send + Sync {
     /// Makes it ready for a command without one. Does nothing when it is awake.
     async fn wake(&self, environment: &Premises) -> Result<(), PlaceError>;
 
+    /// The definition is another one now. What may leave an environment that is awake is held to it at once; everything else waits until it
+    /// wakes anew. Does nothing when it is asleep.
+    async fn definition_changed(&self, _environment: &Premises) -> Result<(), PlaceError> {
+        Ok(())
+    }
+
     /// Ends everything that runs inside, by `TERM` and a grace period or at once, and leaves neither process nor mount behind. Does nothing when it is asleep.
     async fn sleep(&self, environment: EnvironmentId, at_once: bool) -> Result<(), PlaceError>;
 

@@ -5,6 +5,7 @@ mod create;
 mod delete;
 mod egress;
 mod life;
+mod news;
 mod posture;
 mod read;
 mod update;

@@ -185,6 +185,10 @@ impl Place for LocalPlace {
         self.stewards.awaken(&self.prepare(environment).await?).await.map(drop).map_err(said)
     }
 
+    async fn definition_changed(&self, environment: &Premises) -> Result<()> {
+        self.stewards.adopt(&self.blueprint(environment)?).await.map_err(said)
+    }
+
     async fn sleep(&self, environment: EnvironmentId, at_once: bool) -> Result<()> {
         self.stewards.sleep(environment, at_once).await.map_err(said)
     }
@@ -270,6 +274,7 @@ fn said(trouble: Trouble) -> PlaceError {
             },
             Refusal::StorageFull { message } => PlaceError::StorageFull(message),
             Refusal::Failed { message } => PlaceError::Failed(message),
+            Refusal::Outdated => PlaceError::Outdated,
             Refusal::Leaving => PlaceError::Failed("the keeper of the environment was leaving; try again".to_owned()),
         },
         Trouble::Outdated => PlaceError::Outdated,

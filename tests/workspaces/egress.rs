@@ -119,9 +119,7 @@ fn a_changed_policy_holds_at_once_and_what_leaves_is_written_down() {
             entry["decision"] == decision && entry["host"] == "localhost" && reason.is_none_or(|reason| entry["reason"] == reason)
         })
     };
-    until("it is written down", || {
-        has("allowed", None) && has("closed", Some("policy_changed")) && has("refused", Some("not_listed"))
-    });
+    until("it is written down", || has("allowed", None) && has("closed", Some("policy_changed")) && has("refused", Some("not_listed")));
 
     // What is listed again is reached again, in the same place: nothing had to end for it.
     home.edit(json!({"allowed_hosts": [here, elsewhere]}));

@@ -45,6 +45,7 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/changes", VIEWER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/changes/keep", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/changes/drop", MEMBER),
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/setup", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/wake", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/sleep", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/stop", MEMBER),

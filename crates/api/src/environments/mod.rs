@@ -11,6 +11,7 @@ pub mod list;
 pub mod posture;
 pub mod reconcile;
 pub mod rollback;
+pub mod setup;
 pub mod sleep;
 pub mod stop;
 pub mod update;

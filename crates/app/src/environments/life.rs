@@ -21,12 +21,25 @@ impl App {
     pub async fn wake_environment(&self, entered: &Entered, id: EnvironmentId) -> Result<Outcome<Environment>> {
         let (app, whose) = (self.clone(), entered.clone());
         self.live_on(entered, async move {
+            check_usable(&app.get_environment(&whose, id).await?)?;
+            app.set_up(&whose, id, false).await?;
             let _passing = app.gates.pass(id).await;
             let (environment, ground) = app.awake_or_not(&whose, id).await?;
             check_usable(&environment)?;
             app.note_life(&whose, &environment, "environment.wake").await?;
             within(ground.place()?.wake(&premises(&environment))).await?;
             Ok(environment)
+        })
+        .await
+    }
+
+    /// Runs the setup script if it has not run for this version of the definition, or once more.
+    pub async fn set_up_environment(&self, entered: &Entered, id: EnvironmentId, again: bool) -> Result<Outcome<Environment>> {
+        let (app, whose) = (self.clone(), entered.clone());
+        self.live_on(entered, async move {
+            app.awake_or_not(&whose, id).await?;
+            app.set_up(&whose, id, again).await?;
+            app.get_environment(&whose, id).await
         })
         .await
     }

@@ -10,6 +10,7 @@ mod gates;
 mod output;
 mod read;
 mod remove;
+mod setup;
 mod start;
 mod strays;
 mod wait;

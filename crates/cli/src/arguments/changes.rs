@@ -1,4 +1,4 @@
-//! `stead env changes|keep|drop`.
+//! `stead env setup|changes|keep|drop`.
 
 use std::ffi::OsString;
 
@@ -23,6 +23,15 @@ pub struct Changes {
     pub paths: Vec<String>,
     #[command(flatten)]
     pub list: ListArguments,
+}
+
+#[derive(Args, Debug)]
+pub struct Setup {
+    #[command(flatten)]
+    pub reference: Reference,
+    /// Also when it has run for this version of the definition
+    #[arg(long)]
+    pub again: bool,
 }
 
 #[derive(Args, Debug)]

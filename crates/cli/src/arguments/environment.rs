@@ -7,7 +7,7 @@ use stead_domain::definition::NetworkAccess;
 use stead_domain::environment::{EnvironmentStatus, Purpose, TemplateId};
 use stead_domain::provider::ProviderName;
 
-use super::changes::{Changes, Drop, Keep};
+use super::changes::{Changes, Drop, Keep, Setup};
 use super::egress::Egress;
 use super::lists::ListArguments;
 use super::words::{one_of, pair};
@@ -36,6 +36,8 @@ pub enum EnvironmentCommand {
     Apply(Apply),
     /// Print an environment's definition as a file
     Export(Export),
+    /// Run the definition's setup script
+    Setup(Setup),
     /// Show what was written beside the workspace
     Changes(Changes),
     /// Carry what was written beside the workspace into it

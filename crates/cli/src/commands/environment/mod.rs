@@ -10,6 +10,7 @@ mod history;
 mod list;
 mod reconcile;
 mod rollback;
+mod setup;
 mod spec;
 mod update;
 mod view;
@@ -29,6 +30,7 @@ pub async fn run(invocation: &Invocation<'_>, command: EnvironmentCommand) -> Re
         EnvironmentCommand::Rollback(arguments) => rollback::run(invocation, &arguments).await,
         EnvironmentCommand::Apply(arguments) => apply::run(invocation, &arguments).await,
         EnvironmentCommand::Export(arguments) => export::run(invocation, &arguments).await,
+        EnvironmentCommand::Setup(arguments) => setup::run(invocation, &arguments).await,
         EnvironmentCommand::Changes(arguments) => changes::list(invocation, &arguments).await,
         EnvironmentCommand::Keep(arguments) => changes::keep(invocation, &arguments).await,
         EnvironmentCommand::Drop(arguments) => changes::drop(invocation, &arguments).await,

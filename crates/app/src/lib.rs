@@ -34,7 +34,7 @@ pub use locks::KeyedLocks;
 pub use place::{Activity, EgressPiece, EgressStart, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
 pub use provider::{AskedBy, Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
 pub use providers::Providers;
-pub use settings::{Retention, Settings};
+pub use settings::{LOG_BYTES, Retention, Settings};
 
 /// Seals values that must not be readable in the store.
 pub trait Sealer: Send + Sync {

@@ -69,6 +69,11 @@ pub trait Place: Send + Sync {
     /// Removes the output of a process that is over, or of all processes of an environment that is gone.
     async fn forget(&self, environment: EnvironmentId, process: Option<ProcessId>) -> Result<(), PlaceError>;
 
+    /// How much is stored of the output of each process, in whatever environment; nothing when the place does not know.
+    async fn stored_output(&self) -> Result<Vec<(EnvironmentId, ProcessId, u64)>, PlaceError> {
+        Ok(Vec::new())
+    }
+
     /// What left the environment or wanted to, oldest first.
     async fn egress(&self, _environment: EnvironmentId, _start: &EgressStart, _limit: usize) -> Result<EgressPiece, PlaceError> {
         Err(PlaceError::Unsupported("it writes down nothing of what leaves an environment"))

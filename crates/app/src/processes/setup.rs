@@ -88,6 +88,10 @@ impl App {
                 break process;
             }
         };
+        // The next who asks must find it over, and not wait for its watcher.
+        if let Some(exit) = &process.exit {
+            self.finish_process(process.id, exit.clone()).await?;
+        }
         self.conclude_setup(&process).await
     }
 

@@ -218,6 +218,12 @@ impl Place for LocalPlace {
         removed.await.map_err(|error| PlaceError::Failed(error.to_string()))?.map_err(|error| PlaceError::Failed(error.to_string()))
     }
 
+    async fn stored_output(&self) -> Result<Vec<(EnvironmentId, ProcessId, u64)>> {
+        let logs = self.stewards.directories().all_logs().to_owned();
+        let sizes = spawn_blocking(move || log::sizes(&logs));
+        sizes.await.map_err(|error| PlaceError::Failed(error.to_string()))?.map_err(|error| PlaceError::Failed(error.to_string()))
+    }
+
     async fn egress(&self, environment: EnvironmentId, start: &EgressStart, limit: usize) -> Result<EgressPiece> {
         let (journal, start) = (self.journal.clone(), start.clone());
         let read = spawn_blocking(move || journal::read(&journal, environment, &start, limit));

@@ -21,11 +21,12 @@ TESTS := $(if $(NEXTEST),nextest run,test)
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-run: ## Build, start the local server, and say where it is
+run: ## Build, start the local server, say where it is, and run a first command inside
 	$(CARGO) build --profile fast -p stead
 	@$(TARGET_DIRECTORY)/fast/stead up
+	@scripts/first-command $(TARGET_DIRECTORY)/fast/stead
 	@echo
-	@echo "Try next:  export PATH=\"$(abspath $(TARGET_DIRECTORY))/fast:\$$PATH\" && stead env list"
+	@echo "Try next:  export PATH=\"$(abspath $(TARGET_DIRECTORY))/fast:\$$PATH\" && stead run -- ls"
 	@echo "Stop it:   $(TARGET_DIRECTORY)/fast/stead down"
 
 deps: ## Install what the tests need (Debian packages), or say what is missing

@@ -129,7 +129,7 @@ mod applying {
     fn one_that_fails_keeps_none_of_the_others_back() {
         let desk = Desk::new();
         desk.write("set/a.json", r#"{ "id": "a" }"#);
-        desk.write("set/b.json", r#"{ "id": "b", "sandbox": { "network_access": "disabled" } }"#);
+        desk.write("set/b.json", r#"{ "id": "b", "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }] }"#);
         desk.write("set/c.json", r#"{ "id": "c" }"#);
         assert_snapshot!(desk.run(&["env", "apply", "-f", "set"]), @"
         exit code: 3
@@ -138,7 +138,7 @@ mod applying {
         created    c  set/c.json
         --- stderr ---
         failed     b  set/b.json
-        error: `spec.sandbox.network_access`: provider `local` does not enforce `disabled` (posture_not_enforced)
+        error: `spec.secret_bindings.delivery`: provider `local` does not enforce `broker` (posture_not_enforced)
         hint: choose a value that `stead http GET providers` lists as enforced, another provider, or accept that it is not enforced with `allow_unenforced: true` (`--allow-unenforced`)
         2 created, 0 updated, 0 unchanged, 1 failed
         ");
@@ -159,12 +159,12 @@ mod applying {
     #[test]
     fn a_posture_that_is_not_enforced_is_refused_unless_accepted() {
         let desk = Desk::new();
-        desk.write("quiet.json", r#"{ "id": "quiet", "sandbox": { "network_access": "disabled" } }"#);
+        desk.write("quiet.json", r#"{ "id": "quiet", "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }] }"#);
         assert_snapshot!(desk.run(&["env", "apply", "-f", "quiet.json"]), @"
         exit code: 3
         --- stderr ---
         failed     quiet  quiet.json
-        error: `spec.sandbox.network_access`: provider `local` does not enforce `disabled` (posture_not_enforced)
+        error: `spec.secret_bindings.delivery`: provider `local` does not enforce `broker` (posture_not_enforced)
         hint: choose a value that `stead http GET providers` lists as enforced, another provider, or accept that it is not enforced with `allow_unenforced: true` (`--allow-unenforced`)
         0 created, 0 updated, 0 unchanged, 1 failed
         ");

@@ -102,15 +102,12 @@ fn posture(environment: &Value, field: &str) -> (String, String) {
 fn a_posture_that_would_not_hold_is_refused_by_name() {
     let server = Server::start();
     let http = server.http();
-    for (sandbox, field, value) in [
-        (json!({ "network_access": "disabled" }), "sandbox.network_access", "disabled"),
-        (json!({ "network_access": "allowlist", "allowed_hosts": ["api.github.com"] }), "sandbox.network_access", "allowlist"),
-        (json!({ "workspace_access": "ro" }), "sandbox.workspace_access", "ro"),
-        (json!({ "workspace_access": "cow" }), "sandbox.workspace_access", "cow"),
-        (json!({ "package_policy": "none" }), "sandbox.package_policy", "none"),
-        (json!({ "resources": { "memory_mb": 512 } }), "sandbox.resources.memory_mb", "512"),
+    let brokered = json!([{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }]);
+    for (spec, field, value) in [
+        (json!({ "sandbox": { "resources": { "disk_mb": 512 } } }), "sandbox.resources.disk_mb", "512"),
+        (json!({ "secret_bindings": brokered }), "secret_bindings.delivery", "broker"),
     ] {
-        let body = |allow: bool| json!({ "spec": { "sandbox": sandbox }, "allow_unenforced": allow });
+        let body = |allow: bool| json!({ "spec": spec, "allow_unenforced": allow });
         let reply = http.post(ENVIRONMENTS, body(false));
         let details = refused(&reply, 409, "posture_not_enforced");
         assert_eq!((&details["field"], &details["value"]), (&json!(format!("spec.{field}")), &json!(value)));
@@ -120,31 +117,40 @@ fn a_posture_that_would_not_hold_is_refused_by_name() {
         assert_eq!(environment["allow_unenforced"], true);
         assert_eq!(posture(&environment, field), (value.to_owned(), "unsupported".to_owned()));
         assert_eq!(posture(&environment, "sandbox.mode").1, "enforced");
-        if field != "sandbox.package_policy" {
-            assert_eq!(posture(&environment, "sandbox.package_policy"), ("workspace".to_owned(), "best_effort".to_owned()));
-        }
         assert_eq!(expect(&http.get(&at(&environment)), 200)["runtime"]["posture"], environment["runtime"]["posture"]);
+    }
+    // What the sandbox holds is taken as it is.
+    for (sandbox, field, value, level) in [
+        (json!({ "network_access": "disabled" }), "sandbox.network_access", "disabled", "enforced"),
+        (json!({ "workspace_access": "ro" }), "sandbox.workspace_access", "ro", "enforced"),
+        (json!({ "workspace_access": "cow" }), "sandbox.workspace_access", "cow", "enforced"),
+        (json!({ "package_policy": "none" }), "sandbox.package_policy", "none", "best_effort"),
+    ] {
+        assert_eq!(posture(&create(&http, json!({ "spec": { "sandbox": sandbox } })), field), (value.to_owned(), level.to_owned()));
     }
     // An edit is held to the same, and leaves everything as it was.
     let environment = create(&http, json!({}));
-    assert_eq!(posture(&environment, "sandbox.network_access"), ("enabled".to_owned(), "enforced".to_owned()));
-    let edit = json!({ "spec": { "sandbox": { "network_access": "disabled" } } });
-    assert_eq!(refused(&http.patch(&at(&environment), edit.clone()), 409, "posture_not_enforced")["field"], "spec.sandbox.network_access");
+    let edit = json!({ "spec": { "secret_bindings": brokered } });
+    assert_eq!(
+        refused(&http.patch(&at(&environment), edit.clone()), 409, "posture_not_enforced")["field"],
+        "spec.secret_bindings.delivery"
+    );
     assert_eq!(expect(&http.get(&at(&environment)), 200), environment);
     let mut edit = edit;
     edit["allow_unenforced"] = json!(true);
     let edited = expect(&http.patch(&at(&environment), edit), 200);
-    assert_eq!(posture(&edited, "sandbox.network_access"), ("disabled".to_owned(), "unsupported".to_owned()));
+    assert_eq!(posture(&edited, "secret_bindings.delivery"), ("broker".to_owned(), "unsupported".to_owned()));
 }
 
 #[test]
-fn unsandboxed_is_the_operators_to_allow() {
+fn unsandboxed_is_the_operators_to_allow_and_nothing_runs_so_yet() {
     let body = json!({ "spec": { "sandbox": { "mode": "off" } }, "allow_unenforced": true });
-    let server = Server::start();
-    let details = refused(&server.http().post(ENVIRONMENTS, body.clone()), 409, "posture_not_enforced");
-    assert_eq!(details["field"], "spec.sandbox.mode");
-    let server = Server::builder().with(&["--allow-unsandboxed"]).start();
-    assert_eq!(create(&server.http(), body)["spec"]["sandbox"]["mode"], "off");
+    for (options, says) in [(&[][..], "the operator has not allowed"), (&["--allow-unsandboxed"], "runs nothing unsandboxed")] {
+        let server = Server::builder().with(options).start();
+        let reply = server.http().post(ENVIRONMENTS, body.clone());
+        assert_eq!(refused(&reply, 409, "posture_not_enforced")["field"], "spec.sandbox.mode");
+        assert!(message(&reply).contains(says), "{}", message(&reply));
+    }
 }
 
 #[test]

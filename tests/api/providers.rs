@@ -46,10 +46,11 @@ fn providers_are_listed_with_what_each_enforces() {
     let local = find("local");
     assert_eq!((&local["configured"], local.get("missing")), (&json!(true), None));
     let fields = &local["capabilities"]["fields"];
-    assert_eq!(fields["sandbox.network_access"], json!({ "enabled": "enforced" }));
+    assert_eq!(fields["sandbox.network_access"], json!({ "allowlist": "enforced", "disabled": "enforced", "enabled": "enforced" }));
+    assert_eq!(fields["sandbox.mode"], json!({ "off": "unsupported", "workspace": "enforced" }));
     for (field, values) in fields.as_object().unwrap() {
         for level in values.as_object().unwrap().values() {
-            assert!(["enforced", "best_effort", "unsupported"].contains(&level.as_str().unwrap()), "{field}");
+            assert!(["enforced", "best_effort", "unsupported", "unavailable"].contains(&level.as_str().unwrap()), "{field}");
         }
     }
     let check = expect(&http.send("POST", &format!("{PROVIDERS}/local/check"), &[], None), 200);
@@ -75,9 +76,9 @@ fn the_operator_may_serve_one_provider_by_another() {
         let edited = expect(&http.patch(&at(&environment), json!({ "spec": { "kind": provider, "env": { "A": "1" } } })), 200);
         assert_eq!((&edited["provider"], &edited["runtime"]["provider"]), (&json!(provider), &json!("local")));
         // What is held is what the real one holds.
-        let strict = json!({ "provider": provider, "spec": { "sandbox": { "network_access": "disabled" } } });
+        let strict = json!({ "provider": provider, "spec": { "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }] } });
         let details = refused(&http.post(ENVIRONMENTS, strict), 409, "posture_not_enforced");
-        assert_eq!((&details["field"], &details["provider"]), (&json!("spec.sandbox.network_access"), &json!("local")));
+        assert_eq!((&details["field"], &details["provider"]), (&json!("spec.secret_bindings.delivery"), &json!("local")));
         assert_eq!(expect(&http.delete(&at(&environment)), 200)["provider"], provider);
     }
     // One spelling of the older clients.

@@ -63,6 +63,7 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/v1/projects/{project}/environments/{environment_id}/versions/{version}", Needs::Viewer, 200, ""),
     route("POST", "/v1/projects/{project}/environments/{environment_id}/versions/{version}/rollback", Needs::Member, 200, ""),
     // Nothing is started: a command that is refused passes the door as well. The process is nobody's.
+    route("GET", "/v1/projects/{project}/environments/{environment_id}/activity", Needs::Viewer, 200, ""),
     route("GET", "/v1/projects/{project}/environments/{environment_id}/posture", Needs::Viewer, 200, ""),
     route("GET", "/v1/projects/{project}/environments/{environment_id}/egress", Needs::Viewer, LET_IN, ""),
     route("GET", "/v1/projects/{project}/environments/{environment_id}/changes", Needs::Viewer, LET_IN, ""),

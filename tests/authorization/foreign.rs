@@ -95,7 +95,7 @@ fn foreign_ids_in_ones_own_project_look_like_ids_that_are_not_there() {
             assert_eq!(anonymous(&found, &[foreign]), anonymous(&missing, &[absent]), "{what}");
             covered += 1;
         }
-        assert_eq!(covered, 28, "routes with an id in their path");
+        assert!(covered >= 28, "{covered} routes have an id in their path");
         // All of it is as it was.
         assert_eq!(expect(&operator.get(&format!("/v1/projects/acme/environments/{}", foreign[0].1)), 200)["status"], "ready");
         expect(&server.http_as(Some(&theirs.key)).get("/v1/projects/acme"), 200);

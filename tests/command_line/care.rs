@@ -290,3 +290,21 @@ fn completion_offers_live_names_and_starts_no_server() {
     assert!(complete(&without, &["env", "view", "w"]).is_empty());
     assert!(!without.data().exists());
 }
+
+#[test]
+fn the_doctor_shows_what_it_would_write_and_writes_nothing_without_a_yes() {
+    let home = tempfile::tempdir().unwrap();
+    // The setting is that of the new namespace: the machine's own stays as it is.
+    let script = "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$@\"";
+    let plain = crate::support::stead();
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", script, "sh"]).arg(plain.get_program()).args(["doctor", "--fix"]);
+    command.env_clear().env("HOME", home.path()).env("STEAD_NO_START", "1").env("PATH", std::env::var("PATH").unwrap()).current_dir("/");
+    let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    let path = "/etc/sysctl.d/60-stead-more-namespaces.conf";
+    assert!(said.contains(&format!("write {path}:")) && said.contains("user.max_user_namespaces = 65536"), "{said}");
+    assert!(said.contains(&format!("sysctl -p {path}")) && said.contains("say --yes to go ahead"), "{said}");
+    assert!(!std::path::Path::new(path).exists());
+}

@@ -12,7 +12,7 @@ use crate::support::{Server, ServerBuilder, stead};
 
 /// What differs from run to run, and what stands for it in a snapshot.
 const FILTERS: &[(&str, &str)] = &[
-    (r"\b(env|sbx|prj|prn|key|hst|aud|req)_[0-9a-f]{32}\b", "${1}_[ID]"),
+    (r"\b(env|sbx|prj|prn|key|hst|aud|req|prc)_[0-9a-f]{32}\b", "${1}_[ID]"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", "[TIME]"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "[SECOND]"),
     (r"\bstk_[a-z2-7]{52}\b", "stk_[KEY]"),
@@ -163,9 +163,12 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        if self.server.is_none() && self.data.join("lock").exists() {
+        // What runs in an environment outlives its server, and must not outlive its test.
+        let is_awake = std::fs::read_dir(self.data.join("run")).is_ok_and(|mut awake| awake.next().is_some());
+        if is_awake || (self.server.is_none() && self.data.join("lock").exists()) {
             let _ = self.command(&["down", "--all"]).output();
         }
+        crate::support::beside::end(&self.data);
     }
 }
 

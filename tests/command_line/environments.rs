@@ -31,7 +31,7 @@ fn an_environment_is_made_seen_and_deleted() {
     sandbox.mode              workspace  enforced
     sandbox.workspace_access  rw         enforced
     sandbox.network_access    enabled    enforced
-    sandbox.package_policy    workspace  best_effort  !
+    sandbox.package_policy    workspace  enforced
     secret_bindings.delivery  env        best_effort  !
     secret_bindings.delivery  env        best_effort  !
     --- stderr ---
@@ -147,7 +147,7 @@ fn every_edit_is_a_version_that_can_be_compared_and_brought_back() {
     sandbox.mode              workspace  enforced
     sandbox.workspace_access  rw         enforced
     sandbox.network_access    enabled    enforced
-    sandbox.package_policy    workspace  best_effort  !
+    sandbox.package_policy    workspace  enforced
     --- stderr ---
     updated environment web: definition version 1 is now 2
     ");
@@ -269,10 +269,14 @@ fn a_creation_that_cannot_be_is_refused_with_a_next_step() {
     --- stderr ---
     error: `name`: must be 1 to 128 letters, digits, spaces, dots, dashes or underscores, starting with a letter or digit and not ending in a space or dot (invalid_field)
     ");
-    assert_snapshot!(desk.run(&["env", "create", "quiet", "--network", "disabled"]), @"
+    desk.write(
+        "brokered.json",
+        r#"{ "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }] }"#,
+    );
+    assert_snapshot!(desk.run(&["env", "create", "quiet", "--spec", "brokered.json"]), @"
     exit code: 3
     --- stderr ---
-    error: `spec.sandbox.network_access`: provider `local` does not enforce `disabled` (posture_not_enforced)
+    error: `spec.secret_bindings.delivery`: provider `local` does not enforce `broker` (posture_not_enforced)
     hint: choose a value that `stead http GET providers` lists as enforced, another provider, or accept that it is not enforced with `allow_unenforced: true` (`--allow-unenforced`)
     ");
     assert_snapshot!(desk.run(&["env", "create", "far", "--provider", "daytona"]), @"
@@ -303,28 +307,19 @@ fn a_creation_that_cannot_be_is_refused_with_a_next_step() {
 #[test]
 fn a_posture_that_is_not_enforced_is_shown_as_such() {
     let desk = Desk::new();
-    desk.done(&["env", "create", "quiet", "--allow-host", "example.org:443", "--allow-unenforced"]);
-    assert_snapshot!(desk.run(&["env", "view", "quiet"]), @"
-    exit code: 0
-    --- stdout ---
-    name           quiet
-    id             env_[ID]
-    status         ready
-    provider       local
-    provider says  ready at [TIME]
-    sandbox        sbx_[ID]
-    mode           manual
-    lifetime       explicit
-    retention      manual
-    definition     version 1, 322299e36fe1
-    created        [TIME]
-    updated        [TIME]
-
+    let brokered = r#"{ "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }] }"#;
+    desk.write("brokered.json", brokered);
+    desk.done(&["env", "create", "quiet", "--spec", "brokered.json", "--allow-unenforced"]);
+    let shown = desk.run(&["env", "view", "quiet"]);
+    let posture: Vec<_> = shown.lines().skip_while(|line| !line.starts_with("POSTURE")).collect();
+    assert_snapshot!(posture.join("
+"), @"
     POSTURE                   DECLARED   ENFORCEMENT
     sandbox.mode              workspace  enforced
     sandbox.workspace_access  rw         enforced
-    sandbox.network_access    allowlist  unsupported  !
-    sandbox.package_policy    workspace  best_effort  !
+    sandbox.network_access    enabled    enforced
+    sandbox.package_policy    workspace  enforced
+    secret_bindings.delivery  broker     unsupported  !
     ");
 }
 
@@ -416,7 +411,7 @@ fn reconcile_shows_what_the_provider_says() {
     sandbox.mode              workspace  enforced
     sandbox.workspace_access  rw         enforced
     sandbox.network_access    enabled    enforced
-    sandbox.package_policy    workspace  best_effort  !
+    sandbox.package_policy    workspace  enforced
     ");
     assert_snapshot!(desk.run(&["env", "list", "--status", "orphaned"]), @"
     exit code: 0

@@ -22,6 +22,14 @@ fn help_goes_to_stdout_and_names_every_command() {
       status      Say whether the server runs, and where
       login       Remember a server and a key for it
       logout      Forget a profile and its key
+      run         Run a command on this directory, in an environment of its own
+      exec        Run a command in an environment
+      shell       A terminal in an environment
+      ps          List the commands that run in environments
+      logs        Show what a command printed
+      kill        Send a signal to a command
+      attach      Come back to a command that goes on without you
+      top         Watch environments and what runs in them
       env         Environments: places to work [aliases: environment, environments]
       project     Projects and who belongs to them [alias: house]
       key         API keys
@@ -61,6 +69,7 @@ fn help_goes_to_stdout_and_names_every_command() {
 
     Examples:
       stead init                                  write .stead/environments/local-default.json
+      stead run -- make test                      run a command on this directory, guarded
       stead env create web --repo acme/web        make an environment
       stead env list                              what there is
       stead doctor                                find out what is wrong

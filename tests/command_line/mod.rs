@@ -14,3 +14,7 @@ mod profiles;
 mod projects;
 mod providers;
 mod references;
+mod restarts;
+mod run;
+mod running;
+mod terminal;

@@ -110,8 +110,16 @@ fn a_full_disk_is_said_and_survived() {
 #[test]
 fn no_room_for_more_directories_is_said_and_leaves_nothing() {
     let Some(way) = namespace::way_in() else { return not_run("a disk without inodes", "no mount namespace can be made here") };
-    let enclosed = namespace::start(&way, directory(), "mount -t tmpfs -o size=32m,nr_inodes=80,mode=700 tmpfs \"$DIR\"").unwrap();
+    let enclosed = namespace::start(&way, directory(), "mount -t tmpfs -o size=64m,nr_inodes=20000,mode=700 tmpfs \"$DIR\"").unwrap();
     let http = enclosed.http();
+    // What all places share is made behind the start; then hardly anything else has room.
+    crate::crashes::eventually("the skeleton is there", || enclosed.path("skeleton/etc").exists().then_some(()));
+    let filler = enclosed.path("filler");
+    std::fs::create_dir(&filler).unwrap();
+    let free = || rustix::fs::statvfs(&filler).unwrap().f_ffree;
+    for number in 0..free().saturating_sub(60) {
+        std::fs::File::create(filler.join(number.to_string())).unwrap();
+    }
     let mut acknowledged = Vec::new();
     let mut refused = Vec::new();
     for number in 0..40 {

@@ -59,6 +59,8 @@ fn traversal_in_every_parameter_of_every_path_is_refused() {
     let server = Server::start();
     let http = server.http();
     let kept = create(&http, "kept").unwrap().json();
+    // What all places share of the root is made behind the start, and takes a moment.
+    crate::crashes::eventually("the skeleton is there", || server.path().join("skeleton/etc").exists().then_some(()));
     let before = contents(server.path());
     let document = http.get("/openapi.json").json();
     let mut tried = 0;

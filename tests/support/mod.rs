@@ -1,5 +1,6 @@
 //! A server of the test's own, and ways to talk to it.
 
+pub mod beside;
 mod http;
 mod server;
 

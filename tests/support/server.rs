@@ -168,6 +168,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
         if Arc::strong_count(&self.directory) == 1 {
+            super::beside::end(self.path());
             let _ = std::fs::remove_file(&self.log);
         }
     }

@@ -40,6 +40,7 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/versions/diff", VIEWER),
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/versions/{version}", VIEWER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/versions/{version}/rollback", MEMBER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/activity", VIEWER),
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/posture", VIEWER),
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/egress", VIEWER),
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/changes", VIEWER),

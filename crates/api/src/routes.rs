@@ -35,6 +35,7 @@ pub(crate) fn documented() -> OpenApiRouter<State> {
         .routes(routes!(environments::version_diff::handler))
         .routes(routes!(environments::version::handler))
         .routes(routes!(environments::rollback::handler))
+        .routes(routes!(environments::activity::handler))
         .routes(routes!(environments::posture::handler))
         .routes(routes!(environments::egress::handler))
         .routes(routes!(environments::changes::handler))

@@ -49,6 +49,10 @@ impl Provider for Patient {
         self.inner.capabilities()
     }
 
+    async fn settled(&self) {
+        let _ = tokio::time::timeout(self.limit, self.inner.settled()).await;
+    }
+
     fn features(&self) -> Vec<String> {
         self.inner.features()
     }

@@ -111,6 +111,8 @@ pub struct Premises {
     pub name: String,
     pub spec: Spec,
     pub spec_version: u64,
+    /// What cannot be held may be left out. Otherwise it is not to be made at all.
+    pub allow_unenforced: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -17,8 +17,11 @@ use crate::place::Place;
 pub trait Provider: Send + Sync {
     fn name(&self) -> ProviderName;
 
-    /// What it enforces of each posture field.
+    /// What it enforces of each posture field, as far as that is known.
     fn capabilities(&self) -> Capabilities;
+
+    /// Waits until what it enforces is known. Some have to find it out first.
+    async fn settled(&self) {}
 
     /// What can be done in its sandboxes, as an environment's `capabilities` lists it.
     fn features(&self) -> Vec<String>;

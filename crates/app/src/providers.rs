@@ -76,7 +76,10 @@ impl Providers {
 
 impl App {
     /// Every provider that Stead knows, configured or not.
-    pub fn list_providers(&self) -> Vec<ProviderView> {
+    pub async fn list_providers(&self) -> Vec<ProviderView> {
+        for provider in self.providers.all() {
+            provider.settled().await;
+        }
         ProviderName::ALL.iter().map(|name| self.providers.view(*name)).collect()
     }
 

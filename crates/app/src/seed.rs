@@ -6,7 +6,7 @@ use stead_domain::ids::{ApiKeyId, PrincipalId, ProjectId, RequestId};
 use stead_domain::names;
 use stead_domain::principal::{Caller, Credential, Principal, PrincipalKind, Role};
 use stead_domain::project::Project;
-use stead_domain::{Error, Result};
+use stead_domain::{Code, Error, Result};
 use stead_store::{api_keys, members, principals, projects, settings};
 
 use crate::environments::NewEnvironment;
@@ -100,7 +100,12 @@ impl App {
             ..NewEnvironment::default()
         };
         match self.create_environment(&entered, new).await {
-            Err(error) if error.code() != stead_domain::Code::AlreadyExists => return Err(error),
+            // The server is of use without it, to find out what is wrong among others; a start after that makes it.
+            Err(error) if error.code() == Code::PostureNotEnforced => {
+                tracing::warn!(%error, "`local-default` is not made on this host");
+                return Ok(());
+            }
+            Err(error) if error.code() != Code::AlreadyExists => return Err(error),
             _ => {}
         }
         self.store

@@ -1,12 +1,13 @@
 //! As little of an HTTP client as measuring needs: one kept connection, requests as bytes, replies by their length.
 
 use std::io::{Error, Result};
+use std::path::Path;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
 
-pub struct Client {
-    socket: TcpStream,
+pub struct Client<S = TcpStream> {
+    socket: S,
     buffer: Vec<u8>,
 }
 
@@ -16,7 +17,15 @@ impl Client {
         socket.set_nodelay(true)?;
         Ok(Self { socket, buffer: Vec::with_capacity(64 << 10) })
     }
+}
 
+impl Client<UnixStream> {
+    pub async fn connect_unix(path: &Path) -> Result<Self> {
+        Ok(Self { socket: UnixStream::connect(path).await?, buffer: Vec::with_capacity(64 << 10) })
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     /// Sends one request and gives status and body of its reply.
     pub async fn call(&mut self, request: &[u8]) -> Result<(u16, &[u8])> {
         self.socket.write_all(request).await?;

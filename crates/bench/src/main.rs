@@ -1,19 +1,22 @@
-//! Measures a release build of the server over loopback HTTP. Results are JSON on stdout or in a file, and a table on stderr; a goal that is
-//! missed is reported and is no failure of the run.
+//! Measures a release build: the server over loopback HTTP, and places beside what else runs commands on this machine. Results are JSON on
+//! stdout or in a file, a table on stderr, and a picture; a goal that is missed is reported and is no failure of the run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement that cannot be taken must fail loudly")]
 
 mod client;
 mod disk;
 mod fill;
 mod load;
+mod places;
 mod report;
 mod server;
 mod suite;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Parser)]
 #[command(about = "Measure the server", long_about = None)]
@@ -37,30 +40,86 @@ struct Arguments {
     /// Leave PostgreSQL out
     #[arg(long)]
     sqlite_only: bool,
+    /// Only the server's own speed
+    #[arg(long)]
+    server: bool,
+    /// Only places: commands in environments, beside native ones and containers
+    #[arg(long)]
+    places: bool,
+    /// Draw the places' results there, as SVG [default: beside the file of --out]
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
+}
+
+/// What was measured, one or both.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    server: Option<report::Results>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    places: Option<places::Places>,
 }
 
 fn main() {
+    if std::env::args().nth(1).is_some_and(|word| word == places::helper::HELPER) {
+        return places::helper::serve().unwrap();
+    }
     let arguments = Arguments::parse();
     let beside = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-    let binary = arguments.binary.unwrap_or_else(|| beside.join("stead"));
+    let binary = arguments.binary.clone().unwrap_or_else(|| beside.join("stead"));
     assert!(binary.is_file(), "{} is not there: build it first (`cargo build --release -p stead`)", binary.display());
-    let root = arguments.dir.unwrap_or_else(|| disk::usual_place(beside));
-    let suite = suite::Suite { binary, root, quick: arguments.quick, postgres: !arguments.sqlite_only };
+    let root = arguments.dir.clone().unwrap_or_else(|| disk::usual_place(beside));
     // One thread asks; the other cores are the server's.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    if let Some(seconds) = arguments.creates {
-        return runtime.block_on(suite.creates(std::time::Duration::from_secs(seconds)));
-    }
-    let results = runtime.block_on(suite.run());
-    let text = serde_json::to_string_pretty(&results).unwrap();
-    match arguments.out {
-        Some(path) => {
-            if let Some(directory) = path.parent() {
-                std::fs::create_dir_all(directory).unwrap();
-            }
-            std::fs::write(path, text + "\n").unwrap();
+    let outcome = runtime.block_on(async {
+        let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt()).unwrap(), signal(SignalKind::terminate()).unwrap());
+        // What is dropped here in the middle clears up after itself.
+        tokio::select! {
+            report = measure(&arguments, binary, root) => Ok(report),
+            _ = interrupt.recv() => Err(130),
+            _ = terminate.recv() => Err(143),
         }
+    });
+    match outcome {
+        Ok(Some(report)) => write(&arguments, &report),
+        Ok(None) => {}
+        Err(code) => std::process::exit(code),
+    }
+}
+
+async fn measure(arguments: &Arguments, binary: PathBuf, root: PathBuf) -> Option<Report> {
+    let both = arguments.server == arguments.places;
+    let suite = suite::Suite { binary: binary.clone(), root: root.clone(), quick: arguments.quick, postgres: !arguments.sqlite_only };
+    if let Some(seconds) = arguments.creates {
+        suite.creates(std::time::Duration::from_secs(seconds)).await;
+        return None;
+    }
+    let places = places::Suite { binary, root, quick: arguments.quick };
+    // Places first: a file system that has just lost many directories is slow to make others.
+    let places = if both || arguments.places { Some(places.run().await) } else { None };
+    let server = if both || arguments.server { Some(suite.run().await) } else { None };
+    Some(Report { server, places })
+}
+
+fn write(arguments: &Arguments, report: &Report) {
+    let text = serde_json::to_string_pretty(report).unwrap();
+    let put = |path: &Path, text: String| {
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory).unwrap();
+        }
+        std::fs::write(path, text).unwrap();
+    };
+    match &arguments.out {
+        Some(path) => put(path, text + "\n"),
         None => std::io::stdout().write_all((text + "\n").as_bytes()).unwrap(),
     }
-    report::table(&results);
+    if let Some(results) = &report.server {
+        report::table(results);
+    }
+    if let Some(places) = &report.places {
+        places.table();
+        if let Some(path) = arguments.picture.clone().or_else(|| Some(arguments.out.as_ref()?.with_extension("svg"))) {
+            put(&path, places::picture::draw(places));
+        }
+    }
 }

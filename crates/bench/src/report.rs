@@ -60,8 +60,17 @@ impl Goal {
         Self { goal: goal.into(), wanted: format!("below {limit}{unit}"), measured, met: measured < limit }
     }
 
+    pub fn at_most(goal: impl Into<String>, limit: f64, unit: &str, measured: f64) -> Self {
+        Self { goal: goal.into(), wanted: format!("at most {limit}{unit}"), measured, met: measured <= limit }
+    }
+
     pub fn at_least(goal: impl Into<String>, limit: f64, unit: &str, measured: f64) -> Self {
         Self { goal: goal.into(), wanted: format!("at least {limit}{unit}"), measured, met: measured >= limit }
+    }
+
+    pub fn line(&self) -> String {
+        let met = if self.met { "met   " } else { "MISSED" };
+        format!("{met}  {:<72} {:>9.2}  ({})", self.goal, self.measured, self.wanted)
     }
 }
 
@@ -89,6 +98,6 @@ pub fn table(results: &Results) {
         results.binary_bytes as f64 / 1024.0 / 1024.0,
     ));
     for goal in &results.goals {
-        line(format!("{}  {:<64} {:>9.2}  ({})", if goal.met { "met   " } else { "MISSED" }, goal.goal, goal.measured, goal.wanted));
+        line(goal.line());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -26,6 +27,8 @@ impl Server {
         }
         let log = std::fs::File::create(directory.with_extension("log")).unwrap();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        // An interruption from the terminal is ours to pass on, when everything is cleared up.
+        command.process_group(0);
         let started = Instant::now();
         let mut child = command.spawn().unwrap();
         let mut address = String::new();
@@ -40,6 +43,10 @@ impl Server {
 
     pub fn key(&self) -> String {
         std::fs::read_to_string(self.directory.join("owner.key")).unwrap().trim().to_owned()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Resident memory in KiB.

@@ -5,10 +5,11 @@ use std::future::Future;
 use std::time::Duration;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use stead_client::{Client, EnvironmentFilter, ListOptions};
+use stead_client::{Client, EnvironmentFilter, ListOptions, ProcessFilter};
 use stead_domain::environment::ScopeFilter;
 
 use crate::arguments::GlobalArguments;
+use crate::printer::escape;
 use crate::settings::{Settings, Surroundings};
 use crate::{connection, world};
 
@@ -23,6 +24,20 @@ pub fn environments() -> ArgValueCompleter {
             let filter = EnvironmentFilter { reference, scope: Some(ScopeFilter::Any), ..EnvironmentFilter::default() };
             let page = client.list_environments(&filter, &ListOptions::default()).await?;
             Ok(page.items.into_iter().map(|environment| (environment.name, environment.status.to_string())).collect())
+        })
+    })
+}
+
+/// Processes that are not over, of every environment.
+pub fn processes() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &OsStr| {
+        candidates(typed, async |client, _| {
+            let (mut names, running) = (Names::new(), ProcessFilter { status: None, unfinished: true });
+            for environment in client.list_environments(&EnvironmentFilter::default(), &ListOptions::default()).await?.items {
+                let page = client.list_processes(environment.id, running, &ListOptions::default()).await?;
+                names.extend(page.items.into_iter().map(|process| (process.id.to_string(), process.argv.join(" "))));
+            }
+            Ok(names)
         })
     })
 }
@@ -53,7 +68,7 @@ fn candidates(typed: &OsStr, ask: impl AsyncFn(&Client, &str) -> stead_client::R
         .unwrap_or_default()
         .into_iter()
         .filter(|(name, _)| safe(name) && name.to_lowercase().starts_with(&typed.to_lowercase()))
-        .map(|(name, help)| CompletionCandidate::new(name).help(Some(help.into())))
+        .map(|(name, help)| CompletionCandidate::new(name).help(Some(escape::line(&help).into_owned().into())))
         .collect()
 }
 

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use stead_domain::Code;
+use stead_domain::signal::Signal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
@@ -12,6 +13,8 @@ pub enum ExitStatus {
     Conflict,
     NotFound,
     NotAllowed,
+    /// What a command inside ended with, or would have.
+    Command(u8),
 }
 
 impl ExitStatus {
@@ -23,6 +26,7 @@ impl ExitStatus {
             Self::Conflict => 3,
             Self::NotFound => 4,
             Self::NotAllowed => 5,
+            Self::Command(code) => code,
         }
     }
 
@@ -33,8 +37,14 @@ impl ExitStatus {
             3 => Self::Conflict,
             4 => Self::NotFound,
             5 => Self::NotAllowed,
+            125..=127 => Self::Command(code),
             _ => Self::Failed,
         }
+    }
+
+    /// As a shell says that a signal ended a command.
+    pub fn signaled(signal: Signal) -> Self {
+        Self::Command(128 + u8::try_from(signal.number()).unwrap_or_default())
     }
 
     /// From a code of the table, or from the HTTP status when a newer server sent one that is not in it.

@@ -8,12 +8,14 @@ mod connection;
 mod definitions;
 mod exit_status;
 mod failure;
+mod host;
 mod invocation;
 mod printer;
 mod prompt;
 mod references;
 mod roles;
 mod server;
+mod session;
 mod settings;
 mod world;
 

@@ -3,9 +3,10 @@
 use stead_client::{Client, EnvironmentFilter, ListOptions};
 use stead_domain::api_key::ApiKey;
 use stead_domain::environment::{Environment, ScopeFilter};
-use stead_domain::ids::{ApiKeyId, EnvironmentId, PrincipalId, SandboxId};
+use stead_domain::ids::{ApiKeyId, EnvironmentId, PrincipalId, ProcessId, SandboxId};
 use stead_domain::page::{MAXIMUM_LIMIT, Page};
 use stead_domain::principal::Member;
+use stead_domain::process::Process;
 use stead_domain::sandbox::Sandbox;
 use stead_domain::{Code, Error, names};
 
@@ -45,6 +46,7 @@ macro_rules! candidate {
 candidate!(Environment, "environment", EnvironmentId, |it| it.id, |it| Some(&it.name));
 candidate!(Member, "member", PrincipalId, |it| it.principal_id, |it| Some(&it.name));
 candidate!(ApiKey, "key", ApiKeyId, |it| it.id, |it| Some(&it.name));
+candidate!(Process, "process", ProcessId, |it| it.id, |_| None);
 candidate!(Sandbox, "sandbox", SandboxId, |it| it.id, |_| None);
 
 /// Finds the one that a reference means. A whole id or name wins over prefixes.
@@ -70,7 +72,7 @@ pub fn choose<T: Candidate>(reference: &str, candidates: Vec<T>) -> Result<T, Er
 }
 
 /// The reference as the beginning of an id, where it can be one: with the id's prefix, or its digits alone.
-fn id_prefix<T: Candidate>(reference: &str) -> Option<String> {
+pub fn id_prefix<T: Candidate>(reference: &str) -> Option<String> {
     let lower = reference.to_ascii_lowercase();
     let digits = lower.strip_prefix(T::PREFIX).and_then(|rest| rest.strip_prefix('_'));
     let is_hexadecimal = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -150,7 +152,7 @@ fn hinted(error: Error, command: &str) -> Error {
 }
 
 /// Every page of a list that the server cannot search for us.
-async fn all<T>(list: impl AsyncFn(ListOptions) -> stead_client::Result<Page<T>>) -> Result<Vec<T>> {
+pub async fn all<T>(list: impl AsyncFn(ListOptions) -> stead_client::Result<Page<T>>) -> Result<Vec<T>> {
     let (mut items, mut cursor) = (Vec::new(), None);
     loop {
         let page = list(ListOptions { limit: Some(MAXIMUM_LIMIT), cursor }).await?;

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use stead_place::client::Spawner;
-use stead_providers::local::{self, Abilities, Relay, Roles};
-use stead_sandbox::cgroup::{Availability, Support};
+use stead_providers::local::{self, Relay, Roles};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::world;
+use crate::{host, world};
 
 /// The word that makes this program a spawner.
 const SPAWNER: &str = "spawner";
@@ -25,6 +24,7 @@ pub fn run() -> Option<ExitCode> {
     let done = match role.to_str()? {
         SPAWNER => stead_place::spawner::run(&path()?).is_ok(),
         RELAY => relay(path()?, path()?),
+        host::ROLE => host::print(&path()?),
         _ => return None,
     };
     Some(if done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -57,14 +57,4 @@ pub fn beside(data_dir: &Path, reachable: Vec<String>) -> Roles {
         relay: Relay::new(directory, program(), relay),
         reachable,
     }
-}
-
-/// What this host can hold a place to.
-pub fn abilities() -> Abilities {
-    let available = Availability::probe();
-    let obstacle = |support: Support| match support {
-        Support::Enforced => None,
-        Support::Unavailable(why) => Some(why),
-    };
-    Abilities { places: None, memory: obstacle(available.memory), pids: obstacle(available.pids), cpus: obstacle(available.cpu) }
 }

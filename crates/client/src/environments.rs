@@ -8,6 +8,7 @@ use stead_domain::environment::{
 use stead_domain::ids::EnvironmentId;
 use stead_domain::page::Page;
 use stead_domain::posture::EffectiveField;
+use stead_domain::process::EnvironmentActivity;
 use stead_domain::process_request::SleepRequest;
 use stead_domain::provider::ProviderName;
 
@@ -110,6 +111,11 @@ impl Client {
     /// Ends everything inside, and then it sleeps.
     pub async fn stop_environment(&self, id: EnvironmentId) -> Result<Environment> {
         self.json(Request::post(self.environment_path(id, "/stop"))).await
+    }
+
+    /// What it does now; it does not wake for this.
+    pub async fn get_activity(&self, id: EnvironmentId) -> Result<EnvironmentActivity> {
+        self.json(Request::get(self.environment_path(id, "/activity"))).await
     }
 
     pub async fn get_posture(&self, id: EnvironmentId) -> Result<Posture> {

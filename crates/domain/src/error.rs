@@ -89,6 +89,7 @@ codes! {
     StorageFull, "storage_full", 507, 1, "The disk under the data directory is full or refuses writes.";
     // Only a client says these.
     Unreachable, "unreachable", 503, 1, "No server answers at the address.";
+    OutputIncomplete, "output_incomplete", 500, 125, "A command printed more than is kept, faster than it was taken; a part is missing.";
     Usage, "usage", 400, 2, "The command line could not be understood.";
     Ambiguous, "ambiguous", 409, 2, "The name or prefix fits more than one.";
     LocalFile, "local_file", 500, 1, "A file of the user's could not be read or written.";

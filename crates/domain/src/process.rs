@@ -125,6 +125,19 @@ impl ProcessExit {
     }
 }
 
+/// What an environment does now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EnvironmentActivity {
+    pub environment_id: EnvironmentId,
+    /// Whether there is anything of it but its files.
+    pub awake: bool,
+    /// Those that run, children of commands among them.
+    pub processes: u64,
+    /// Processor time of everything since it woke.
+    pub cpu_ms: u64,
+    pub memory_bytes: u64,
+}
+
 /// A process as the store and the API have it. Values of the environment variables are never part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Process {

@@ -49,8 +49,13 @@ const LAST: i32 = 64;
 pub struct Signal(i32);
 
 impl Signal {
+    pub const HUP: Self = Self(1);
+    pub const INT: Self = Self(2);
+    pub const QUIT: Self = Self(3);
     pub const KILL: Self = Self(9);
+    pub const PIPE: Self = Self(13);
     pub const TERM: Self = Self(15);
+    pub const CONT: Self = Self(18);
 
     pub fn from_number(number: i64) -> Option<Self> {
         i32::try_from(number).ok().filter(|number| (1..=LAST).contains(number)).map(Self)

@@ -6,7 +6,7 @@
 use std::io;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use stead_domain::ids::ProcessId;
+use stead_domain::ids::{EnvironmentId, ProcessId};
 use stead_domain::process::{ProcessExit, ProcessLimits, TerminalSize};
 
 use crate::blueprint::Blueprint;
@@ -98,6 +98,7 @@ pub enum Answer {
     Hello {
         protocol: u32,
         pid: u32,
+        environment: EnvironmentId,
         spec_version: u64,
         processes: Vec<Progress>,
     },

@@ -18,7 +18,7 @@ use crate::{steward, steward_lock};
 
 /// Serves until the server is gone. What all places share of the root is made anew first, in the directory that is named.
 pub fn run(skeleton: &Path) -> io::Result<()> {
-    Skeleton::build(skeleton).map_err(io::Error::other)?;
+    Skeleton::build_while(skeleton, &server_is_there).map_err(io::Error::other)?;
     let available = Availability::probe();
     if available.has_groups() {
         available.prepare().map_err(io::Error::other)?;
@@ -54,6 +54,14 @@ pub fn run(skeleton: &Path) -> io::Result<()> {
             }
         }
     }
+}
+
+/// Whether somebody still holds the other end of our socket.
+fn server_is_there() -> bool {
+    let socket = rustix::stdio::stdin();
+    let mut watched = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::RDHUP)];
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    !matches!(poll(&mut watched, Some(&now)), Ok(1)) || !watched[0].revents().intersects(PollFlags::HUP | PollFlags::RDHUP)
 }
 
 /// Removes what a steward left that was killed, unless another one is there by now.

@@ -86,14 +86,26 @@ fn close_range(first: libc::c_uint, last: libc::c_uint) -> Result<()> {
 
 /// What the original did about signals is not for the copy, nor for the programs that it starts.
 pub fn reset_signals() {
+    // As the kernel lays it out: all zeroes is the default. The C library keeps two signals to itself and would leave them as they are.
+    let default = [0_u64; 4];
     for signal in 1..=64 {
-        // SAFETY: the default is no code of ours. Those that cannot be changed stay as they are.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        // SAFETY: the structure is as large as the kernel reads and lives through the call; the default is no code of ours. Those that cannot
+        // be changed stay as they are.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null::<u64>(), 8_usize) };
     }
     // SAFETY: a zeroed set is the empty set.
     let none: libc::sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: reads the set; changes only which signals this one thread holds back.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) };
+}
+
+/// From here on a write into a pipe that nobody reads any more is an error, and not the end of this process. For a copy that writes to
+/// programs which may stop listening; those that it starts get the default again.
+pub fn survive_broken_pipes() {
+    const IGNORE: u64 = 1;
+    let ignored = [IGNORE, 0, 0, 0];
+    // SAFETY: as above; to ignore a signal is no code of ours either.
+    unsafe { libc::syscall(libc::SYS_rt_sigaction, libc::SIGPIPE, ignored.as_ptr(), std::ptr::null::<u64>(), 8_usize) };
 }
 
 #[cfg(test)]

@@ -95,9 +95,11 @@ impl Availability {
             return Self::unified(base, controllers);
         }
         if separate.is_empty() {
-            let why =
-                if unified.is_some() { "the cgroup of this process has no controller for it" } else { "this host has no cgroups mounted" };
-            return Self::none(why);
+            return match unified {
+                // Nothing can be bounded, but those in a group can be ended together.
+                Some((base, controllers)) => Self::unified(&base, &controllers),
+                None => Self::none("this host has no cgroups mounted"),
+            };
         }
         let support = |name: &str| match separate.iter().find(|(known, _)| *known == name) {
             None => Support::Unavailable(format!("this kernel has no cgroup controller `{name}`")),
@@ -164,9 +166,12 @@ impl Availability {
             }
         }
         let parent = base.join(PREFIX);
-        write(&base.join("cgroup.subtree_control"), wanted.trim())?;
         make_directory(&parent)?;
-        write(&parent.join("cgroup.subtree_control"), wanted.trim())
+        if !wanted.is_empty() {
+            write(&base.join("cgroup.subtree_control"), wanted.trim())?;
+            write(&parent.join("cgroup.subtree_control"), wanted.trim())?;
+        }
+        Ok(())
     }
 
     /// The names of all groups that are there, also those that an earlier process made.

@@ -78,7 +78,8 @@ fn set_attributes(tree: BorrowedFd<'_>, set: u64, user_namespace: Option<Borrowe
     let attributes = MountAttributes {
         set: set | if user_namespace.is_some() { libc::MOUNT_ATTR_IDMAP } else { 0 },
         clear: 0,
-        propagation: 0,
+        // What is mounted on the original later, or here, is nobody else's business.
+        propagation: libc::MS_PRIVATE,
         user_namespace: user_namespace.map_or(0, |namespace| namespace.as_raw_fd() as u64),
     };
     let flags = libc::AT_EMPTY_PATH | reach;

@@ -7,7 +7,7 @@ use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen};
 
 use crate::error::{Error, Result, Step};
-use crate::identity::Identity;
+use crate::identity::{self, Identity};
 use crate::kernel;
 use crate::mounts::Tree;
 use crate::plan::Overlay;
@@ -15,13 +15,23 @@ use crate::plan::Overlay;
 /// Mounts the layers, attached nowhere yet. With an identity, the owner of each layer is seen as the place's own user; that can only be done
 /// outside, and needs root. The names in `reserved` are there, empty, if no layer has them.
 pub fn mount(overlay: &Overlay, reserved: &[String], identity: Option<Identity>) -> Result<Tree> {
+    mount_over(overlay, reserved, identity, identity)
+}
+
+/// The same, with the owners of the lower layers seen in another way: not at all if that is none, so that only what everybody may read can be
+/// read there.
+pub fn mount_over(overlay: &Overlay, reserved: &[String], identity: Option<Identity>, lower_identity: Option<Identity>) -> Result<Tree> {
     let (Some(parent), Some(upper), Some(work)) = (overlay.upper.parent(), overlay.upper.file_name(), overlay.work.file_name()) else {
         return Err(Error::Inside(format!("`{}` is no layer", overlay.upper.display())));
     };
     if overlay.work.parent() != Some(parent) {
         return Err(Error::Inside(format!("`{}` must lie beside `{}`", overlay.work.display(), overlay.upper.display())));
     }
-    let mut lower = overlay.lower.iter().map(|path| layer(path, identity)).collect::<Result<Vec<_>>>()?;
+    if identity.is_some_and(|identity| identity.count > 1) {
+        identity::own_layer(&overlay.upper)?;
+        identity::own_layer(&overlay.work)?;
+    }
+    let mut lower = overlay.lower.iter().map(|path| layer(path, lower_identity)).collect::<Result<Vec<_>>>()?;
     if !reserved.is_empty() {
         lower.push(reserve(reserved, identity)?);
     }

@@ -1,8 +1,9 @@
 //! What only the Linux kernel can say or do. The one crate of Stead with unsafe code, and usable without the rest of it.
 //!
-//! A [`Plan`] says what a place must be; [`Place::start`] makes it: seven namespaces, a root of its own, no capability, a seccomp filter that
-//! everything inside inherits, and a small init that starts processes on request. Whoever calls it must have one thread only: the child goes
-//! on as a copy of the caller.
+//! A [`Plan`] says what a place must be; [`Place::start`] makes it: seven namespaces, a root of its own, no capability, Landlock and a seccomp
+//! filter that everything inside inherits, and a small init that starts processes on request. [`cgroup`] bounds what all of it may use.
+//! Whoever makes a place must have one thread only, because the first process inside begins as a copy of it; with more it is refused. For the
+//! same reason it should hold nothing at that time that the inside must never see, although init hides its memory from all others.
 
 mod apart;
 mod capabilities;
@@ -20,6 +21,7 @@ mod outlets;
 pub mod peer;
 mod place;
 mod plan;
+mod protect;
 mod reserve;
 mod root;
 mod seccomp;
@@ -29,9 +31,9 @@ mod targets;
 mod terminal;
 mod wire;
 
-pub use apart::fork_apart;
+pub use apart::{fork_apart, survive_broken_pipes};
 pub use error::{Error, Result};
-pub use landlock::keeps_abstract_sockets_apart;
+pub use landlock::{keeps_abstract_sockets_apart, version as landlock_version};
 pub use outlets::{NAME_SERVER, Outlet, Outlets};
 pub use place::{Event, Exit, Place, StartFailure, StartStep, Streams, Usage};
 pub use plan::{Access, Bind, Command, Limit, Network, Overlay, Plan, RootView, Source};

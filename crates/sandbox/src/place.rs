@@ -5,11 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::process::{Pid, Signal, WaitOptions, pidfd_send_signal};
+use rustix::thread::CapabilitySet;
 
 use crate::apart::{self, above_standard, close_all_but, end_with, reset_signals};
 use crate::cgroup::Group;
 use crate::error::{Error, Result, Step};
-use crate::identity::{INSIDE, Identity};
+use crate::identity::Identity;
 use crate::init::{self, ENDED, FAILED, NOT_STARTED, OUTLETS, READY, SIGNAL, START, STARTED};
 use crate::kernel::{self, Forked};
 use crate::outlets::Outlet;
@@ -25,6 +26,7 @@ pub struct Place {
     pidfd: OwnedFd,
     socket: OwnedFd,
     outlets: Vec<(Outlet, OwnedFd)>,
+    mounts: Option<OwnedFd>,
     directory: Vec<u8>,
     /// Let go when everything inside is gone.
     _reserved: Vec<Reserved>,
@@ -118,7 +120,7 @@ impl Place {
             return Err(Error::Unavailable { what: "what is reached by the host's network", why: why.to_owned() });
         }
         let (ours, theirs) = message::pair().step("make a pair of sockets")?;
-        let identity = Identity::of_caller();
+        let identity = Identity::of(plan)?;
         // Only root can translate owners, and only out here; an ordinary user may clone nothing before it has namespaces of its own.
         let reserved = reserve::take(plan)?;
         let trees = if Identity::by_root() { Some(Trees::of(plan, Some(identity))?) } else { None };
@@ -130,7 +132,7 @@ impl Place {
                 // They are the keeper's to let go.
                 std::mem::forget(reserved);
                 let socket = above_standard(theirs)?;
-                if let Err(error) = inside(plan, trees, &socket) {
+                if let Err(error) = inside(plan, identity, trees, &socket) {
                     let _ = Writer::new(FAILED).bytes(error.to_string().as_bytes()).send(socket.as_fd(), &[]);
                     return Ok(1);
                 }
@@ -139,7 +141,10 @@ impl Place {
             Forked::Parent { pid, pidfd } => {
                 drop((trees, theirs));
                 let directory = plan.directory.as_os_str().as_bytes().to_vec();
-                let mut place = Self { pid, pidfd, socket: ours, directory, outlets: Vec::new(), _reserved: reserved };
+                // Later init hides from an ordinary user.
+                let layered = plan.has_layers().then(|| format!("/proc/{pid}/ns/mnt"));
+                let mounts = layered.and_then(|path| std::fs::File::open(path).ok()).map(OwnedFd::from);
+                let mut place = Self { pid, pidfd, socket: ours, outlets: Vec::new(), mounts, directory, _reserved: reserved };
                 if let (Some(group), None) = (&plan.group, birthplace) {
                     group.attach(pid)?;
                 }
@@ -230,6 +235,13 @@ impl Place {
     pub fn end(self) {
         drop(self);
     }
+
+    /// Holds the mounts of the place, also after its end. With the last holder they go, and where layers are to survive the host that waits
+    /// for the disk: so that the end of a place need not, somebody else can let go of them. None where there are none, or where the
+    /// kernel does not let us.
+    pub fn hold_mounts(&self) -> Option<OwnedFd> {
+        self.mounts.as_ref().and_then(|mounts| mounts.try_clone().ok())
+    }
 }
 
 fn ended_or(cause: io::Error, step: &str) -> Error {
@@ -294,12 +306,12 @@ fn namespaces(plan: &Plan) -> u64 {
 }
 
 /// The first process inside, from its birth to its end.
-fn inside(plan: &Plan, trees: Option<Trees>, socket: &OwnedFd) -> Result<()> {
+fn inside(plan: &Plan, identity: Identity, trees: Option<Trees>, socket: &OwnedFd) -> Result<()> {
     reset_signals();
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).step("end with the keeper")?;
     Reader::receive(socket.as_fd()).step("wait for the maps")?.ok_or(Error::Ended)?;
     rustix::process::setsid().map(drop).step("leave the keeper's session")?;
-    become_inside_user()?;
+    become_inside_user(identity, trees.is_some())?;
     // Changing ids clears it.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).step("end with the keeper")?;
     rustix::system::sethostname(plan.hostname.as_bytes()).step("set the hostname")?;
@@ -320,17 +332,22 @@ fn inside(plan: &Plan, trees: Option<Trees>, socket: &OwnedFd) -> Result<()> {
         None => Trees::of(plan, None)?,
     };
     let writable = root::enter(plan, Sources::collect(plan, trees)?)?;
-    capabilities::drop_all().step("drop capabilities")?;
+    let kept = if plan.system { capabilities::OF_SYSTEM } else { CapabilitySet::empty() };
+    capabilities::drop_all_but(kept).step("drop capabilities")?;
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable).step("hide from others inside")?;
     landlock::restrict(&writable.iter().map(String::as_str).collect::<Vec<_>>()).step("restrict where is written")?;
     close_all_but(std::slice::from_ref(socket))?;
-    seccomp::install().step("install the filter")?;
+    seccomp::install(seccomp::Allowed { system: plan.system, ptrace: plan.allow_ptrace }).step("install the filter")?;
     Writer::new(READY).send(socket.as_fd(), &[]).step("say that it is ready")?;
     init::serve(socket).step("serve")
 }
 
-fn become_inside_user() -> Result<()> {
-    let (uid, gid) = (rustix::process::Uid::from_raw(INSIDE), rustix::process::Gid::from_raw(INSIDE));
+fn become_inside_user(identity: Identity, by_root: bool) -> Result<()> {
+    let (uid, gid) = (rustix::process::Uid::from_raw(identity.inside), rustix::process::Gid::from_raw(identity.inside));
+    if by_root {
+        // An ordinary user may not leave its groups.
+        rustix::thread::set_thread_groups(&[]).step("leave the keeper's groups")?;
+    }
     // The capabilities of the new namespaces are needed until the root is built.
     rustix::thread::set_keep_capabilities(true).step("keep capabilities for a moment")?;
     rustix::thread::set_thread_res_gid(gid, gid, gid).step("become the inside group")?;

@@ -71,6 +71,9 @@ pub enum RootView {
     Directory(PathBuf),
     /// Such a directory below a layer that takes what is written.
     Overlay(Overlay),
+    /// The system of the host as the place's own, packages included: what is written to it lands in layers that are made below this
+    /// directory, `<part>/upper` for each part of the system. Only with [`Plan::system`].
+    HostCopy { layers: PathBuf, volatile: bool },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +108,14 @@ pub struct Plan {
     pub tmp_size: Option<u64>,
     /// What everything inside may use together. The keeper stays outside of it, and removes it afterwards.
     pub group: Option<Group>,
+    /// The first of the ids that the inside has on the outside, where root makes the place: one, or 65,536 with `system`. No two places that
+    /// must not reach each other share any. If it does not say, the same for all places.
+    pub identity: Option<u32>,
+    /// The inside is root of a system of its own, with the ids of a whole system, and keeps what it takes to install packages there. Only
+    /// where root makes the place.
+    pub system: bool,
+    /// Processes inside may look into each other, as debuggers do.
+    pub allow_ptrace: bool,
 }
 
 impl Plan {
@@ -122,7 +133,16 @@ impl Plan {
             directory: PathBuf::from("/"),
             tmp_size: None,
             group: None,
+            identity: None,
+            system: false,
+            allow_ptrace: false,
         }
+    }
+
+    /// Whether something inside is written to layers.
+    pub(crate) fn has_layers(&self) -> bool {
+        matches!(self.root, RootView::Overlay(_) | RootView::HostCopy { .. })
+            || self.binds.iter().any(|bind| matches!(bind.source, Source::Overlay(_)))
     }
 
     /// In bytes; 0 for half of the memory.

@@ -3,7 +3,7 @@
 //! Nothing can be mounted on a name that is not there, so an empty file or directory stands in for it, and goes when the last place that
 //! relies on it has ended. One that was left by a crash is known by its mark.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, Uid, XattrFlags, fchown, flock, mkdirat, openat, statat, unlinkat};
@@ -32,6 +32,11 @@ impl Drop for Reserved {
             let _ = unlinkat(&self.directory, self.name.as_str(), if self.is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() });
         }
     }
+}
+
+/// Whether an open path is such a stand-in.
+pub fn is_stand_in(path: BorrowedFd<'_>) -> bool {
+    rustix::fs::getxattr(format!("/proc/self/fd/{}", path.as_raw_fd()), MARK, &mut [0u8; 1]).is_ok()
 }
 
 /// Takes what the plan protects, is missing, and would lie in a directory of the host.
@@ -71,6 +76,8 @@ fn take_one(source: &Path, below: &str) -> Result<Option<Reserved>> {
                         Adopted::Taken(held) => {
                             return Ok(Some(Reserved { directory: at, name: (*part).to_owned(), held, is_directory }));
                         }
+                        // A file where a directory would have to be is protected itself.
+                        Adopted::Ordinary if !is_directory => return Ok(None),
                         Adopted::Ordinary => {
                             at = found;
                             break;
@@ -78,7 +85,11 @@ fn take_one(source: &Path, below: &str) -> Result<Option<Reserved>> {
                         Adopted::Gone => {}
                     }
                 }
-                None => make(&at, part, !last).step(step())?,
+                None => match make(&at, part, !last) {
+                    // Where we cannot make it, nobody inside can.
+                    Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => return Ok(None),
+                    outcome => outcome.step(step())?,
+                },
             }
         }
     }

@@ -1,9 +1,9 @@
 //! The root that the inside sees: a system that is read-only or the place's own, and a few places to write.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, mkdirat, openat, symlinkat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, statat, symlinkat};
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::process::{fchdir, pivot_root};
 
@@ -12,7 +12,7 @@ use crate::identity::Identity;
 use crate::mounts::Tree;
 use crate::plan::{Access, Plan, RootView, Source};
 use crate::skeleton::USER;
-use crate::{layers, targets};
+use crate::{layers, protect, targets};
 
 /// Directories of the system that are shown whole, where they are directories; links are copied as links.
 const SYSTEM: &[&str] = &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "opt"];
@@ -62,6 +62,7 @@ const WORKSHOP: &str = "/tmp";
 pub struct Sources {
     root: Option<Tree>,
     system: Vec<(String, Shown)>,
+    etc: Option<Tree>,
     devices: Vec<(&'static str, Tree)>,
     trees: Trees,
 }
@@ -69,18 +70,20 @@ pub struct Sources {
 /// What a plan names of the host.
 pub struct Trees {
     root: Option<Tree>,
-    etc: Tree,
+    etc: Option<Tree>,
+    /// Parts of the host's system that are the place's own, with where they belong.
+    parts: Vec<(&'static str, Tree)>,
     binds: Vec<Bound>,
 }
 
-struct Bound {
+pub struct Bound {
     /// Relative to the root.
-    target: String,
+    pub target: String,
     is_directory: bool,
     may_make: bool,
-    writable: bool,
+    pub writable: bool,
     /// What is made in it is the place's own.
-    layered: bool,
+    pub layered: bool,
     tree: Tree,
 }
 
@@ -92,10 +95,17 @@ enum Shown {
 impl Trees {
     /// Clones what the plan names; with an identity, the owner of each is seen as the place's own user.
     pub fn of(plan: &Plan, identity: Option<Identity>) -> Result<Self> {
+        let mut parts = Vec::new();
         let root = match &plan.root {
             RootView::Overlay(overlay) => Some(layers::mount(overlay, &[], identity)?),
+            RootView::HostCopy { layers, volatile } => {
+                parts = own_parts(plan, layers, *volatile, identity)?;
+                None
+            }
             RootView::Host | RootView::Directory(_) => None,
         };
+        // What is no system belongs to one user on the host.
+        let identity = identity.map(Identity::of_one);
         let mut binds = Vec::new();
         for bind in &plan.binds {
             let target = targets::relative(&bind.target)?;
@@ -122,19 +132,39 @@ impl Trees {
         // Out here as well: what keeps it may be open to its owner alone.
         let etc = Tree::clone_of(plan.skeleton.etc())?;
         etc.harden_data()?;
-        Ok(Self { root, etc, binds })
+        Ok(Self { root, etc: Some(etc), parts, binds })
     }
+}
+
+/// The host's system with a layer on each part of it.
+fn own_parts(plan: &Plan, layers: &Path, volatile: bool, identity: Option<Identity>) -> Result<Vec<(&'static str, Tree)>> {
+    let mut trees = Vec::new();
+    if identity.is_none_or(|identity| identity.count == 1) {
+        return Err(Error::Inside("a copy of the host's system is only for a place with a system of its own".to_owned()));
+    }
+    for part in plan.skeleton.system() {
+        let own = layers.join(part.name);
+        let (upper, work) = (own.join("upper"), own.join("work"));
+        for directory in [&upper, &work] {
+            std::fs::create_dir_all(directory).step(format!("make {}", directory.display()))?;
+        }
+        let overlay = crate::plan::Overlay { lower: part.lower, upper, work, volatile };
+        trees.push((part.target, layers::mount_over(&overlay, &[], identity, identity.filter(|_| part.owned))?));
+    }
+    Ok(trees)
 }
 
 impl Sources {
     /// Clones what every place shows of the system.
     pub fn collect(plan: &Plan, mut trees: Trees) -> Result<Self> {
         let root = trees.root.take();
-        let mut sources = Self { root, system: Vec::new(), devices: Vec::new(), trees };
+        let etc = trees.etc.take();
+        let mut sources = Self { root, system: Vec::new(), etc, devices: Vec::new(), trees };
         match &plan.root {
-            RootView::Host => {
-                for name in SYSTEM {
-                    sources.system.extend(shown(Path::new("/"), name)?.map(|shown| ((*name).to_owned(), shown)));
+            RootView::Host | RootView::HostCopy { .. } => {
+                let own = |name: &str| sources.trees.parts.iter().any(|(target, _)| *target == name);
+                for name in SYSTEM.iter().filter(|name| !own(name)).copied().collect::<Vec<_>>() {
+                    sources.system.extend(shown(Path::new("/"), name)?.map(|shown| (name.to_owned(), shown)));
                 }
             }
             RootView::Directory(directory) => {
@@ -175,8 +205,8 @@ fn shown(directory: &Path, name: &str) -> Result<Option<Shown>> {
 /// capabilities still held.
 pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).step("make mounts private")?;
-    let Sources { root, system, devices, trees } = sources;
-    let Trees { etc, binds, .. } = trees;
+    let Sources { root, system, etc, devices, trees } = sources;
+    let Trees { binds, parts, .. } = trees;
     // One filesystem in memory for everything that is written outside the binds: one bound, and little to make and to take down.
     let memory = Tree::temporary("0755", plan.memory_for_files())?;
     memory.attach(CWD, WORKSHOP)?;
@@ -186,6 +216,12 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
     }
     make_directory(memory.as_fd(), "empty", 0o555)?;
     openat(&memory, "nothing", OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o444)).step("make an empty file")?;
+    for name in ["empty", "nothing"] {
+        // Hardened once: the copies are too.
+        let tree = Tree::clone_below(memory.as_fd(), name)?;
+        tree.harden_data()?;
+        tree.attach(memory.as_fd(), name)?;
+    }
     make_directory(memory.as_fd(), &format!("home/{USER}"), 0o755)?;
 
     let own_root = root.is_some();
@@ -205,14 +241,25 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
             Shown::Tree(tree, directory) => tree.attach_on(targets::make(base.as_fd(), &name, directory, |_| true)?.as_fd())?,
         }
     }
-    if has_etc {
-        // A system of its own keeps its own settings, but is told where names are resolved.
-        attach_resolver(base.as_fd(), etc)?;
-    } else {
-        for name in ["etc", "var", "var/log", "root", "mnt", "srv"] {
+    let mut writable = Vec::new();
+    for (target, tree) in &parts {
+        let point = targets::make(base.as_fd(), target, true, |_| true)?;
+        tree.attach_on(point.as_fd())?;
+        writable.push(format!("/{target}"));
+    }
+    if !has_etc {
+        for name in ["etc", "var", "root", "mnt", "srv"] {
             make_directory(base.as_fd(), name, 0o755)?;
         }
-        etc.attach(base.as_fd(), "etc")?;
+    }
+    match etc {
+        // A system of its own keeps its own settings, but is told where names are resolved.
+        Some(etc) if has_etc => attach_resolver(base.as_fd(), etc)?,
+        Some(etc) if parts.is_empty() => {
+            make_directory(base.as_fd(), "var/log", 0o755)?;
+            etc.attach(base.as_fd(), "etc")?;
+        }
+        _ => {}
     }
     attach_devices(memory.as_fd(), base.as_fd(), devices, own_root, &own)?;
     attach_processes(memory.as_fd(), base.as_fd(), &own)?;
@@ -220,15 +267,19 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
     if !has_etc {
         places.extend([("var-tmp", "var/tmp"), ("home", "home")]);
     }
-    let mut writable = Vec::new();
+    if !parts.is_empty() {
+        make_directory(memory.as_fd(), "root-home", 0o700)?;
+        places.push(("root-home", "root"));
+    }
+    own.extend(parts.iter().map(|(_, tree)| targets::status(tree.as_fd()).map(|status| status.st_dev)).collect::<Result<Vec<_>>>()?);
     for (name, path) in places {
         writable.push(format!("/{path}"));
         let target = targets::make(base.as_fd(), path, true, |device| own.contains(&device))?;
         Tree::clone_below(memory.as_fd(), name)?.attach_on(target.as_fd())?;
     }
     attach_binds(base.as_fd(), &mut own, &binds)?;
-    protect(base.as_fd(), plan, &binds, &own)?;
-    hide(memory.as_fd(), base.as_fd(), plan)?;
+    protect::protect(base.as_fd(), plan, &binds, &own)?;
+    protect::hide(memory.as_fd(), base.as_fd(), plan)?;
     if !own_root {
         // The root itself holds only mount points; nobody writes beside them.
         crate::kernel::set_one_mount_attributes(base.as_fd(), libc::MOUNT_ATTR_RDONLY).step("make the root read-only")?;
@@ -267,62 +318,9 @@ fn attach_binds(base: BorrowedFd<'_>, own: &mut Vec<u64>, binds: &[Bound]) -> Re
     Ok(())
 }
 
-/// Makes paths read-only again, and holds every directory above them in its place: what is a mount point cannot be renamed.
-fn protect(base: BorrowedFd<'_>, plan: &Plan, binds: &[Bound], own: &[u64]) -> Result<()> {
-    let mut pinned: Vec<String> = Vec::new();
-    for path in &plan.protected {
-        let path = targets::relative(path)?;
-        let under = |bound: &&Bound| path.strip_prefix(&bound.target).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        let above = binds.iter().filter(under).max_by_key(|bound| bound.target.len());
-        if above.is_some_and(|bound| !bound.writable) {
-            continue;
-        }
-        if above.is_none() && targets::find(base, &path)?.is_none() {
-            targets::make(base, &path, false, |device| own.contains(&device))?;
-        }
-        let begin = above.map_or(0, |bound| bound.target.len() + 1);
-        for (end, _) in path.match_indices('/').filter(|(end, _)| *end > begin) {
-            let directory = &path[..end];
-            if !pinned.iter().any(|pinned| pinned == directory) {
-                // Where an empty stand-in is all there is, it is protected itself.
-                let Some(found) = targets::find(base, directory)? else { break };
-                Tree::clone_at(found.as_fd())?.attach_on(found.as_fd())?;
-                pinned.push(directory.to_owned());
-            }
-        }
-        let found = deepest(base, &path)?;
-        let tree = Tree::clone_at(found.as_fd())?;
-        tree.make_read_only()?;
-        tree.attach_on(found.as_fd())?;
-    }
-    Ok(())
-}
-
-/// What is at a path, or the last step of it that is there.
-fn deepest(base: BorrowedFd<'_>, path: &str) -> Result<OwnedFd> {
-    let mut at = path;
-    loop {
-        if let Some(found) = targets::find(base, at)? {
-            return Ok(found);
-        }
-        at = at.rsplit_once('/').map(|(above, _)| above).ok_or_else(|| Error::Inside(format!("`/{path}` cannot be protected")))?;
-    }
-}
-
-/// Shows paths empty.
-fn hide(memory: BorrowedFd<'_>, base: BorrowedFd<'_>, plan: &Plan) -> Result<()> {
-    for path in &plan.hidden {
-        if let Some(found) = targets::find(base, &targets::relative(path)?)? {
-            mask(memory, found.as_fd(), targets::is_directory(found.as_fd())?)?;
-        }
-    }
-    Ok(())
-}
-
-fn mask(memory: BorrowedFd<'_>, target: BorrowedFd<'_>, directory: bool) -> Result<()> {
-    let empty = Tree::clone_below(memory, if directory { "empty" } else { "nothing" })?;
-    empty.harden_data()?;
-    empty.attach_on(target)
+/// Something empty to cover what is not to be seen.
+pub fn empty(memory: BorrowedFd<'_>, directory: bool) -> Result<Tree> {
+    Tree::clone_below(memory, if directory { "empty" } else { "nothing" })
 }
 
 /// Which names there are and who answers for others: the host's say, also in a system of its own.
@@ -394,12 +392,13 @@ fn attach_processes(memory: BorrowedFd<'_>, base: BorrowedFd<'_>, own: &[u64]) -
     settings.make_read_only()?;
     settings.attach(processes.as_fd(), "sys")?;
     for name in MASKED {
-        if let Some(found) = targets::find(processes.as_fd(), name)? {
-            let status = targets::status(found.as_fd())?;
+        match statat(processes.as_fd(), *name, AtFlags::SYMLINK_NOFOLLOW) {
             // What only the host's root may open needs no mask: nobody inside is that.
-            if status.st_mode & 0o077 != 0 {
-                mask(memory, found.as_fd(), FileType::from_raw_mode(status.st_mode).is_dir())?;
+            Ok(status) if status.st_mode & 0o077 != 0 => {
+                empty(memory, FileType::from_raw_mode(status.st_mode).is_dir())?.attach(processes.as_fd(), name)?;
             }
+            Ok(_) | Err(rustix::io::Errno::NOENT) => {}
+            Err(error) => return Err(error).step(format!("look at /proc/{name}")),
         }
     }
     Ok(())

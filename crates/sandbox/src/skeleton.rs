@@ -49,6 +49,41 @@ const COPIED: &[&str] = &[
     "vim",
 ];
 
+/// What packages need beside that, in a system of their own.
+const COPIED_FOR_SYSTEM: &[&str] = &[
+    "adduser.conf",
+    "apt",
+    "debconf.conf",
+    "deluser.conf",
+    "dpkg",
+    "login.defs",
+    "pam.conf",
+    "pam.d",
+    "rc0.d",
+    "rc6.d",
+    "skel",
+    "ucf.conf",
+];
+
+/// A part of the host's system that a place can have for itself.
+pub struct Part {
+    pub name: &'static str,
+    /// Where it belongs inside.
+    pub target: &'static str,
+    /// What it begins with, from the top down.
+    pub lower: Vec<PathBuf>,
+    /// Root inside is root of what the part begins with. It can then also read what only root of the host can.
+    pub owned: bool,
+}
+
+const SYSTEM: &[(&str, &str, &str, bool)] = &[
+    ("usr", "usr", "/usr", true),
+    // Not of the packages, and perhaps with somebody's keys in it.
+    ("opt", "opt", "/opt", false),
+    ("dpkg", "var/lib/dpkg", "/var/lib/dpkg", true),
+    ("apt", "var/lib/apt", "/var/lib/apt", true),
+];
+
 /// The one user inside.
 pub const USER: &str = "stead";
 
@@ -61,12 +96,26 @@ pub struct Skeleton {
 impl Skeleton {
     /// Makes it anew below a directory of the caller's, in place of one that is there. Places that run keep the one they have.
     pub fn build(directory: &Path) -> Result<Self> {
+        Self::build_while(directory, &|| true)
+    }
+
+    /// The same, given up as soon as nobody wants it any more. What the directory lies in must be there: it is never made again for
+    /// somebody who has just removed it.
+    pub fn build_while(directory: &Path, wanted: &dyn Fn() -> bool) -> Result<Self> {
         let (etc, fresh, old) = (directory.join("etc"), directory.join("etc.new"), directory.join("etc.old"));
         for left in [&fresh, &old] {
             remove(left).step(format!("remove {}", left.display()))?;
         }
-        fs::create_dir_all(&fresh).step(format!("make {}", fresh.display()))?;
+        for made in [directory, &fresh] {
+            match fs::create_dir(made) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                outcome => outcome.step(format!("make {}", made.display()))?,
+            }
+        }
         for name in COPIED {
+            if !wanted() {
+                return Err(crate::Error::Ended);
+            }
             let source = Path::new("/etc").join(name);
             // The names themselves are followed if they are links; links inside stay links.
             if let Ok(real) = source.canonicalize() {
@@ -76,6 +125,7 @@ impl Skeleton {
         write_users(&fresh).step("write who there is inside")?;
         // Read inside by somebody else than whoever makes it, whatever the mask is that it is made under.
         fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755)).step("let everybody read it")?;
+        Self::build_system(directory)?;
         if etc.exists() {
             fs::rename(&etc, &old).step("put the old one aside")?;
         }
@@ -90,8 +140,48 @@ impl Skeleton {
         etc.is_dir().then_some(Self { etc })
     }
 
+    /// What a place with a system of its own has beside: settings of the package tools, and the users that packages know.
+    fn build_system(directory: &Path) -> Result<()> {
+        let (etc, var) = (directory.join("system-etc"), directory.join("system-var"));
+        for path in [&etc, &var] {
+            remove(path).step(format!("remove {}", path.display()))?;
+            fs::create_dir_all(path).step(format!("make {}", path.display()))?;
+        }
+        for name in COPIED_FOR_SYSTEM {
+            if let Ok(real) = Path::new("/etc").join(name).canonicalize() {
+                copy(&real, &etc.join(name)).step(format!("copy /etc/{name}"))?;
+            }
+        }
+        // Names and passwords for sources of packages.
+        remove(&etc.join("apt/auth.conf.d")).step("leave passwords out")?;
+        let _ = fs::remove_file(etc.join("apt/auth.conf"));
+        write_system_users(&etc).step("write who there is inside")?;
+        for name in
+            ["backups", "cache/apt/archives/partial", "cache/debconf", "lib/apt", "lib/dpkg", "lib/misc", "log/apt", "mail", "spool", "tmp"]
+        {
+            fs::create_dir_all(var.join(name)).step(format!("make {name}"))?;
+        }
+        for (name, target) in [("run", "/run"), ("lock", "/run/lock")] {
+            symlink(target, var.join(name)).step(format!("link {name}"))?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn etc(&self) -> &Path {
         &self.etc
+    }
+
+    /// The parts of a system of a place's own. Those above come first.
+    pub(crate) fn system(&self) -> Vec<Part> {
+        let beside = |name: &str| self.etc.with_file_name(name);
+        let part = |name, target, lower, owned| Part { name, target, lower, owned };
+        let mut parts = vec![
+            part("etc", "etc", vec![beside("system-etc"), self.etc.clone()], true),
+            part("var", "var", vec![beside("system-var")], true),
+        ];
+        let there = SYSTEM.iter().filter(|(_, _, lower, _)| Path::new(lower).is_dir());
+        parts.extend(there.map(|(name, target, lower, owned)| part(name, target, vec![PathBuf::from(lower)], *owned)));
+        parts
     }
 }
 
@@ -117,6 +207,10 @@ fn copy(source: &Path, target: &Path) -> io::Result<()> {
         }
         for entry in fs::read_dir(source)? {
             let entry = entry?;
+            // Thousands of links between pages of manuals that nobody inside has.
+            if entry.file_name().as_encoded_bytes().ends_with(b".gz") {
+                continue;
+            }
             copy(&entry.path(), &target.join(entry.file_name()))?;
         }
         return Ok(());
@@ -143,6 +237,41 @@ fn write_users(etc: &Path) -> io::Result<()> {
         let path = etc.join(name);
         fs::write(&path, text)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
+    }
+    Ok(())
+}
+
+/// The users and groups of the host that belong to its system and to nobody, without passwords: packages name them.
+fn write_system_users(etc: &Path) -> io::Result<()> {
+    for (name, login) in [("passwd", true), ("group", false)] {
+        let mut text = String::new();
+        for line in fs::read_to_string(Path::new("/etc").join(name))?.lines() {
+            let mut fields: Vec<&str> = line.split(':').collect();
+            let id = fields.get(2).and_then(|id| id.parse::<u32>().ok());
+            if id.is_none_or(|id| (INSIDE..65_534).contains(&id) || id > 65_534) {
+                continue;
+            }
+            fields[1] = "x";
+            if login && fields[2] == "0" {
+                text += "root:x:0:0:root:/root:/bin/bash\n";
+                continue;
+            }
+            if !login && fields.len() > 3 {
+                // Who is in which group is the host's business.
+                fields[3] = "";
+            }
+            text += &(fields.join(":") + "\n");
+        }
+        text += &if login { format!("{USER}:x:{INSIDE}:{INSIDE}::/home/{USER}:/bin/bash\n") } else { format!("{USER}:x:{INSIDE}:\n") };
+        fs::write(etc.join(name), &text)?;
+        let hidden: String = text
+            .lines()
+            .filter_map(|line| line.split(':').next())
+            .map(|user| if login { format!("{user}:*:19000:0:99999:7:::\n") } else { format!("{user}:*::\n") })
+            .collect();
+        let path = etc.join(if login { "shadow" } else { "gshadow" });
+        fs::write(&path, hidden)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640))?;
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ fn bad_path(path: &Path) -> Error {
 pub fn find(base: BorrowedFd<'_>, path: &str) -> Result<Option<OwnedFd>> {
     match openat2(base, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH) {
         Ok(found) => Ok(Some(found)),
-        Err(Errno::NOENT) => Ok(None),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
         Err(Errno::LOOP) => Err(Error::Inside(format!("`/{path}` leads through a link"))),
         Err(error) => Err(error).step(format!("look for /{path}")),
     }
@@ -62,6 +62,9 @@ pub fn make(base: BorrowedFd<'_>, path: &str, directory: bool, may_make: impl Fn
         if let Some(found) = find(at.as_fd(), part)? {
             at = found;
             continue;
+        }
+        if !is_directory(at.as_fd())? {
+            return Err(Error::Inside(format!("`/{path}` leads through a file")));
         }
         if !may_make(status(at.as_fd())?.st_dev) {
             return Err(Error::Inside(format!("`/{path}` is missing, and making it would change the host")));

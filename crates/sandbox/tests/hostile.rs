@@ -50,6 +50,10 @@ impl Bench {
     }
 
     fn run(&self, options: &[&str], argv: &[&str]) -> Output {
+        self.command(options, argv).output().expect("the sandbox starts")
+    }
+
+    fn command(&self, options: &[&str], argv: &[&str]) -> Command {
         let mut command = if self.caller == Caller::Ordinary && rustix::process::geteuid().is_root() {
             let mut command = Command::new("setpriv");
             command.args(["--reuid", &ORDINARY.to_string(), "--regid", &ORDINARY.to_string(), "--clear-groups", "--"]).arg(&self.program);
@@ -61,7 +65,8 @@ impl Bench {
         let bind = format!("{}:/workspace:rw", self.workspace().display());
         command.args(["--bind", &bind, "--directory", "/workspace"]).args(options).arg("--").args(argv);
         // A variable and a descriptor of the caller's must not be seen inside.
-        command.env("HOST_SECRET", "in the environment").output().expect("the sandbox starts")
+        command.env("HOST_SECRET", "in the environment");
+        command
     }
 
     fn python(&self, script: &str) -> Output {
@@ -272,5 +277,83 @@ fn read_only_is_read_only_and_a_target_cannot_lead_out() {
         for target in ["/../data", "/", "data/..", "/a/../../b"] {
             assert_eq!(bench.run(&["--bind", &bind(target)], &["true"]).status.code(), Some(125), "{target}");
         }
+    }
+}
+
+#[test]
+fn the_inside_ends_with_a_keeper_that_is_killed() {
+    for caller in callers() {
+        let bench = Bench::new(caller);
+        let marker = format!("{}", std::process::id() + 700_000);
+        let script = format!("setsid sleep {marker} & touch /workspace/ready; sleep {marker}");
+        let mut keeper = bench.command(&[], &["sh", "-c", &script]).spawn().unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !bench.workspace().join("ready").exists() {
+            assert!(std::time::Instant::now() < until, "{caller:?}");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        keeper.kill().unwrap();
+        keeper.wait().unwrap();
+        loop {
+            let left = Command::new("pgrep").args(["-f", &format!("sleep {marker}")]).output().unwrap();
+            if left.stdout.is_empty() {
+                break;
+            }
+            assert!(std::time::Instant::now() < until, "{caller:?}: {}", text(&left));
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
+/// Words that a shell reads as they are.
+fn quoted(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| format!("'{}'", word.to_string_lossy().replace('\'', "'\\''"))).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn mounts_made_later_cross_neither_way() {
+    if !rustix::process::geteuid().is_root() {
+        println!("NOT RUN: only root can mount on the host");
+        return;
+    }
+    for caller in callers() {
+        let bench = Bench::new(caller);
+        let workspace = bench.workspace();
+        std::fs::create_dir(workspace.join("point")).unwrap();
+        // As on hosts where every mount is shared, in a namespace that goes with the test.
+        let inside = bench.command(
+            &[],
+            &[
+                "sh",
+                "-c",
+                "touch /workspace/ready; while ! test -e /workspace/go; do sleep 0.02; done; ls /workspace/point; cat /proc/self/mountinfo",
+            ],
+        );
+        let script = format!(
+            "mount --make-rshared / && {} > {1}/said 2>&1 & while ! test -e {1}/ready; do sleep 0.02; done; mount -t tmpfs none {1}/point && touch {1}/point/new && touch {1}/go; wait",
+            quoted(&inside),
+            workspace.display()
+        );
+        let output = Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        let said = std::fs::read_to_string(workspace.join("said")).unwrap();
+        assert!(said.contains(" / / ") || said.contains("/workspace"), "{said}");
+        assert!(!said.contains("new") && !said.contains("shared:") && !said.contains("master:"), "{caller:?}: {said}");
+    }
+}
+
+#[test]
+fn what_the_keeper_does_about_signals_and_descriptors_stays_with_it() {
+    for caller in callers() {
+        let bench = Bench::new(caller);
+        let command = bench.command(&[], &["sh", "-c", "grep -E 'Sig(Blk|Ign)' /proc/self/status; kill -TERM $$; exit 7"]);
+        let line = quoted(&command);
+        let ignoring = format!("trap '' CHLD TERM HUP INT QUIT PIPE; exec {}", line);
+        let output = Command::new("sh").args(["-c", &ignoring]).output().unwrap();
+        assert_eq!(output.status.code(), Some(143), "{caller:?}: {}", text(&output));
+        assert!(!text(&output).lines().any(|line| !line.ends_with("0000000000000000")), "{caller:?}: {}", text(&output));
+        let closed = format!("exec 0<&- 1>&- 2>&-; exec {}", line.replace("kill -TERM", "echo"));
+        assert_eq!(Command::new("sh").args(["-c", &closed]).status().unwrap().code(), Some(7), "{caller:?}");
     }
 }

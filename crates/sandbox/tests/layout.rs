@@ -4,10 +4,10 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use common::{Case, Outcome, command, plan, run};
+use common::{Case, Outcome, command, fresh, library_path, little_system, plan, run};
 use stead_sandbox::{Access, Bind, Error, Overlay, Place, Plan, RootView, Source};
 
 const CASES: &[(&str, Case)] = &[
@@ -22,19 +22,12 @@ const CASES: &[(&str, Case)] = &[
     ("a system of its own, read-only", directory_root),
     ("a system of its own, below a layer", overlay_root),
     ("files in memory are bounded together", bounded_memory),
+    ("layers can be held beyond the end", held_layers),
+    ("a workspace that is exchanged for a link meanwhile stays what it was", exchanged_workspace),
 ];
 
 fn main() {
     common::main(CASES);
-}
-
-fn fresh(directory: &Path, name: &str) -> PathBuf {
-    let path = directory.join(name);
-    // The kernel's own directories are closed to their owner too.
-    let _ = std::process::Command::new("chmod").args(["-Rf", "u+rwx"]).arg(&path).status();
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
-    path
 }
 
 fn shell(plan: &Plan, script: &str) -> (Option<i32>, String) {
@@ -199,6 +192,20 @@ fn reserved(directory: &Path) -> Outcome {
         shell(&plan(&workspace), "cd /workspace; echo x > .git/config; echo x > .git/HEAD; mkdir .git/hooks; mv .git away; ls -A .git");
     assert!(text.ends_with("HEAD\nconfig\nhooks\n"), "{text}");
     assert_eq!(contents(&workspace), [".git", ".git/HEAD=x\n"]);
+    // A repository whose directory is elsewhere has a file there.
+    let elsewhere = fresh(directory, "elsewhere");
+    fs::write(elsewhere.join(".git"), "gitdir: ../x").unwrap();
+    let (_, text) =
+        shell(&plan(&elsewhere), "cd /workspace; mv .git x; rm .git; echo x > .git; mkdir -p .git/hooks; cat .git; touch beside");
+    assert!(text.ends_with("gitdir: ../x"), "{text}");
+    assert_eq!(contents(&elsewhere), [".git=gitdir: ../x", "beside="]);
+    // Where nobody inside can make it, nothing needs to stand in, and the rest can be written.
+    if !rustix::process::geteuid().is_root() {
+        let nested = Plan { binds: vec![Bind::read_write("/", "/workspace")], ..plan(&elsewhere) };
+        let script = format!("! mkdir -p /workspace/.git/hooks && touch /workspace{}/ok", elsewhere.display());
+        assert_eq!(shell(&nested, &script).0, Some(0));
+        fs::remove_file(elsewhere.join("ok")).unwrap();
+    }
     // In memory there is nobody to leave it to.
     let in_memory = Plan { protected: vec!["/home/stead/.config/x".into()], ..common::plan(directory) };
     let (code, _) = shell(&in_memory, "cd /home/stead && touch y .config/y && ! echo x > .config/x && ! mv .config z");
@@ -216,6 +223,14 @@ fn reserved_in_a_layer(directory: &Path) -> Outcome {
         shell(&plan, "cd /workspace; rm -rf .git .bashrc; mkdir .git/hooks; echo x > .bashrc; mv .git away; ls -A . .git; echo ok > file");
     assert!(text.ends_with(".:\n.bashrc\n.git\n\n.git:\nhooks\n"), "{text}");
     assert_eq!(contents(&upper), ["file=ok\n"]);
+    // Also after the inside has removed what was there below.
+    let bottom = fresh(directory, "bottom");
+    fs::create_dir(bottom.join(".git")).unwrap();
+    let overlay = layers(directory, vec![bottom]);
+    let open = Plan { binds: vec![Bind::overlay(overlay, "/workspace")], protected: Vec::new(), ..plan };
+    assert_eq!(shell(&open, "rmdir /workspace/.git").0, Some(0));
+    let closed = Plan { protected: vec!["/workspace/.git/hooks".into()], ..open };
+    assert_ne!(shell(&closed, "mkdir -p /workspace/.git/hooks").0, Some(0));
     Ok(())
 }
 
@@ -276,37 +291,6 @@ fn targets_on_the_host(directory: &Path) -> Outcome {
     Ok(())
 }
 
-/// A system with little in it, but enough to run a shell.
-fn little_system(directory: &Path) -> PathBuf {
-    let system = fresh(directory, "system");
-    for name in ["usr/bin", "usr/lib", "usr/lib64", "etc", "dev", "proc", "tmp", "opt/own"] {
-        fs::create_dir_all(system.join(name)).unwrap();
-    }
-    for name in ["bin", "lib", "lib64"] {
-        symlink(format!("usr/{name}"), system.join(name)).unwrap();
-    }
-    for program in ["sh", "ls", "cat", "touch", "mkdir", "id"] {
-        let path = Path::new("/usr/bin").join(program).canonicalize().unwrap();
-        fs::copy(&path, system.join("usr/bin").join(program)).unwrap();
-        let needed = std::process::Command::new("ldd").arg(&path).output().unwrap();
-        for library in String::from_utf8_lossy(&needed.stdout).split_whitespace().filter(|word| word.starts_with('/')) {
-            let real = Path::new(library).canonicalize().unwrap();
-            let target = if library.starts_with("/lib64") { "usr/lib64" } else { "usr/lib" };
-            fs::copy(real, system.join(target).join(Path::new(library).file_name().unwrap())).unwrap();
-        }
-    }
-    fs::write(system.join("etc/passwd"), "root:x:0:0::/:/bin/sh\n").unwrap();
-    fs::write(system.join("etc/hosts"), "").unwrap();
-    fs::write(system.join("top"), "of its own").unwrap();
-    fs::set_permissions(&system, fs::Permissions::from_mode(0o755)).unwrap();
-    system
-}
-
-fn library_path(mut command: stead_sandbox::Command) -> stead_sandbox::Command {
-    command.env.push(("LD_LIBRARY_PATH".into(), "/usr/lib".into()));
-    command
-}
-
 fn directory_root(directory: &Path) -> Outcome {
     let system = little_system(directory);
     let workspace = fresh(directory, "workspace");
@@ -357,5 +341,36 @@ fn bounded_memory(directory: &Path) -> Outcome {
     let (code, text) = shell(&plan, script);
     assert!(code != Some(0) && text.contains("No space"), "{text}");
     assert_eq!(shell(&plan, "head -c 6000000 /dev/zero > /home/stead/x").0, Some(0));
+    Ok(())
+}
+
+fn held_layers(directory: &Path) -> Outcome {
+    let overlay = layers(directory, vec![fresh(directory, "bottom")]);
+    let upper = overlay.upper.clone();
+    let plan = Plan { binds: vec![Bind::overlay(overlay, "/workspace")], ..plan(directory) };
+    let mut place = Place::start(&plan).unwrap();
+    run(&mut place, &command(&["sh", "-c", "echo x > /workspace/made"]));
+    let held = place.hold_mounts();
+    assert!(held.is_some());
+    place.end();
+    drop(held);
+    assert_eq!(contents(&upper), ["made=x\n"]);
+    let without = Place::start(&common::plan(directory)).unwrap();
+    assert!(without.hold_mounts().is_none());
+    Ok(())
+}
+
+fn exchanged_workspace(directory: &Path) -> Outcome {
+    let workspace = fresh(directory, "exchanged");
+    fs::write(workspace.join("right"), "").unwrap();
+    let plan = Plan { binds: vec![Bind::read_write(&workspace, "/workspace")], ..plan(directory) };
+    let mut place = Place::start(&plan).unwrap();
+    let aside = directory.join("exchanged-aside");
+    let _ = fs::remove_dir_all(&aside);
+    fs::rename(&workspace, &aside).unwrap();
+    symlink("/etc", &workspace).unwrap();
+    let (_, text) = run(&mut place, &command(&["ls", "/workspace"]));
+    fs::remove_file(&workspace).unwrap();
+    assert_eq!(text, "right\n");
     Ok(())
 }

@@ -22,6 +22,8 @@ const CASES: &[(&str, Case)] = &[
     ("many ends that nobody reads hold nothing up", many_without_reading),
     ("an environment larger than a packet arrives", large_environment),
     ("a place that has ended says so", ended),
+    ("an end is told while a child still holds the output", output_held),
+    ("a signal to what has ended reaches nobody", late_signal),
     ("work goes on apart", apart),
 ];
 
@@ -81,9 +83,30 @@ fn start_failures(directory: &Path) -> Outcome {
     assert_eq!(fail(&command(&["/tmp"])), (StartStep::Program, 13));
     assert_eq!(fail(&command(&[])), (StartStep::Program, 2));
     assert_eq!(fail(&command(&["a\0b"])), (StartStep::Program, 22));
+    assert_eq!(fail(&command(&["/proc/meminfo"])), (StartStep::Program, 13));
+    assert_eq!(fail(&command(&["sh/"])), (StartStep::Program, 2));
+    assert_eq!(fail(&Command { directory: Some("/proc/1/cwd".into()), ..command(&["true"]) }).0, StartStep::Directory);
     assert_eq!(fail(&Command { directory: Some("/nowhere".into()), ..command(&["true"]) }), (StartStep::Directory, 2));
     // One argument larger than the kernel takes.
     assert_eq!(fail(&command(&["true", &"x".repeat(140_000)])), (StartStep::Program, 7));
+    // For another machine, and for none.
+    run(
+        &mut place,
+        &command(&[
+            "sh",
+            "-c",
+            "printf '\\177ELF\\002\\001\\001' > /tmp/x; head -c 200 /dev/zero >> /tmp/x; echo words > /tmp/y; chmod +x /tmp/x /tmp/y",
+        ]),
+    );
+    let mut fail = |command: &Command| {
+        request(&mut place, 5, command);
+        match next(&mut place) {
+            Event::NotStarted { process: 5, failure } => (failure.step, failure.cause.raw_os_error().unwrap()),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(fail(&command(&["/tmp/x"])), (StartStep::Program, 8));
+    assert_eq!(fail(&command(&["/tmp/y"])), (StartStep::Program, 8));
     let too_much: Vec<String> = (0..100).map(|_| "x".repeat(100_000)).collect();
     let too_much = command(&too_much.iter().map(String::as_str).collect::<Vec<_>>());
     let null = null();
@@ -193,6 +216,43 @@ fn ended(directory: &Path) -> Outcome {
     let null = null();
     assert!(matches!(place.request(2, &command(&["true"]), Streams::Pipes([null.as_fd(); 3])), Err(Error::Ended)));
     assert!(matches!(place.signal(2, 9), Err(Error::Ended)));
+    Ok(())
+}
+
+fn output_held(directory: &Path) -> Outcome {
+    let mut place = Place::start(&plan(directory)).unwrap();
+    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
+    let null = null();
+    let command = command(&["sh", "-c", "sleep 600 & exit 4"]);
+    place.request(1, &command, Streams::Pipes([null.as_fd(), write.as_fd(), write.as_fd()])).unwrap();
+    drop(write);
+    started(&mut place);
+    let began = Instant::now();
+    assert_eq!(end_of(&mut place).code, Some(4));
+    assert!(began.elapsed() < Duration::from_secs(5));
+    // The output ends with the place.
+    place.end();
+    assert_eq!(File::from(read).read(&mut [0; 1]).unwrap(), 0);
+    Ok(())
+}
+
+fn late_signal(directory: &Path) -> Outcome {
+    let mut place = Place::start(&plan(directory)).unwrap();
+    for process in 0..50 {
+        request(&mut place, process, &command(&["true"]));
+        // Before, while and after it ends.
+        place.signal(process, libc::SIGTERM).unwrap();
+        started(&mut place);
+        place.signal(process, libc::SIGTERM).unwrap();
+        assert_eq!(end_of(&mut place).process, process);
+        place.signal(process, libc::SIGKILL).unwrap();
+    }
+    request(&mut place, 99, &command(&["sleep", "0.2"]));
+    started(&mut place);
+    for process in 0..50 {
+        place.signal(process, libc::SIGKILL).unwrap();
+    }
+    assert_eq!(end_of(&mut place).code, Some(0));
     Ok(())
 }
 

@@ -21,6 +21,7 @@ const CASES: &[(&str, Case)] = &[
     ("abstract sockets of the host are out of reach on its network", abstract_sockets),
     ("sockets inside work, also abstract ones", own_sockets),
     ("writing ends where the plan ends", writing),
+    ("debuggers work where the plan says so, and not on init", debuggers),
 ];
 
 fn main() {
@@ -203,5 +204,19 @@ fn writing(directory: &Path) -> Outcome {
     let move_about: Command =
         command(&["sh", "-c", "cd /workspace && mkdir a b && touch a/x b/y && mv a/x b/y && mv b a && ln a/b/y z && rm -r a"]);
     assert_eq!(run(&mut place, &move_about).0.code, Some(0));
+    Ok(())
+}
+
+fn debuggers(directory: &Path) -> Outcome {
+    missing("strace")?;
+    let trace = command(&["strace", "-f", "-o", "/tmp/trace", "true"]);
+    let trace_init = command(&["timeout", "-s", "KILL", "2", "strace", "-o", "/tmp/trace", "-p", "1"]);
+    for allow_ptrace in [false, true] {
+        let mut place = Place::start(&Plan { allow_ptrace, ..plan(directory) }).unwrap();
+        assert_eq!(run(&mut place, &trace).0.code == Some(0), allow_ptrace);
+        let (exit, text) = run(&mut place, &trace_init);
+        assert!(exit.code != Some(0) && text.contains("not permitted"), "{text}");
+        assert_eq!(run(&mut place, &command(&["true"])).0.code, Some(0));
+    }
     Ok(())
 }

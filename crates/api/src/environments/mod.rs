@@ -1,5 +1,6 @@
 //! Environments: one verb, one file.
 
+pub mod activity;
 pub mod changes;
 pub mod changes_drop;
 pub mod changes_keep;

@@ -26,5 +26,5 @@ pub struct ProviderList {
 )]
 pub async fn handler(Shared(state): Shared<State>, In(_): In, query: Query) -> Result<Response> {
     query.end()?;
-    json(StatusCode::OK, &ProviderList { items: state.app.list_providers() })
+    json(StatusCode::OK, &ProviderList { items: state.app.list_providers().await })
 }

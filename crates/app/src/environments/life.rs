@@ -5,6 +5,7 @@ use std::future::Future;
 use stead_domain::environment::Environment;
 use stead_domain::ids::EnvironmentId;
 use stead_domain::page::{MAXIMUM_LIMIT, PageRequest};
+use stead_domain::process::EnvironmentActivity;
 use stead_domain::sandbox::Sandbox;
 use stead_domain::{Code, Error, Result};
 use stead_store::processes::{self, ProcessFilter};
@@ -12,7 +13,7 @@ use stead_store::processes::{self, ProcessFilter};
 use crate::audit::{Act, record};
 use crate::idempotency::Outcome;
 use crate::patience::within;
-use crate::place::Place;
+use crate::place::{Activity, Place};
 use crate::processes::{Ground, check_usable, premises};
 use crate::{App, Entered};
 
@@ -54,7 +55,8 @@ impl App {
             let place = ground.place()?;
             let running = place.activity(id).await?.map_or(0, |activity| activity.processes);
             if running > 0 && !force {
-                return Err(Error::new(Code::Conflict, format!("{running} processes run in environment `{}`", environment.name))
+                let what = if running == 1 { "a process runs".to_owned() } else { format!("{running} processes run") };
+                return Err(Error::new(Code::Conflict, format!("{what} in environment `{}`", environment.name))
                     .detail("processes", running)
                     .suggestion("wait for them, or end them with `force: true` (`stead env sleep --force`); `stead ps` shows them"));
             }
@@ -63,6 +65,15 @@ impl App {
             Ok(environment)
         })
         .await
+    }
+
+    /// What it does now.
+    pub async fn environment_activity(&self, entered: &Entered, id: EnvironmentId) -> Result<EnvironmentActivity> {
+        let (environment, ground) = self.awake_or_not(entered, id).await?;
+        let activity = within(ground.place()?.activity(id)).await?;
+        let awake = activity.is_some();
+        let Activity { processes, cpu_ms, memory_bytes } = activity.unwrap_or_default();
+        Ok(EnvironmentActivity { environment_id: environment.id, awake, processes, cpu_ms, memory_bytes })
     }
 
     /// Ends everything inside, and then it sleeps.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use stead_domain::definition::{SandboxMode, Spec};
-use stead_domain::posture::EffectiveField;
+use stead_domain::posture::{EffectiveField, Enforcement};
 use stead_domain::provider::ProviderName;
 use stead_domain::{Code, Error, Result};
 
@@ -19,7 +19,8 @@ impl App {
         allow_unenforced: bool,
         asked_by: AskedBy,
     ) -> Result<Vec<EffectiveField>> {
-        if spec.sandbox_mode() == SandboxMode::Off && !self.settings.allow_unsandboxed {
+        let off = spec.sandbox_mode() == SandboxMode::Off;
+        if off && !self.settings.allow_unsandboxed {
             return Err(Error::new(
                 Code::PostureNotEnforced,
                 "`spec.sandbox.mode`: `off` runs unsandboxed, which the operator has not allowed",
@@ -30,7 +31,17 @@ impl App {
         let provider = Arc::clone(self.providers.serving(provider)?);
         let (asked, checked) = (Arc::clone(&provider), spec.clone());
         tokio::task::spawn_blocking(move || asked.check_definition(&checked, &asked_by)).await.map_err(Error::internal)??;
+        provider.settled().await;
         let capabilities = provider.capabilities();
+        if off && capabilities.level("sandbox.mode", "off") != Enforcement::Enforced {
+            // Not even for those who accept what is not enforced: it would run in a sandbox, and say that it does not.
+            return Err(Error::new(
+                Code::PostureNotEnforced,
+                format!("`spec.sandbox.mode`: provider `{}` runs nothing unsandboxed", provider.name()),
+            )
+            .detail("field", "spec.sandbox.mode")
+            .suggestion("leave it at `workspace`"));
+        }
         if !allow_unenforced {
             capabilities.check(spec, provider.name().as_str())?;
         }

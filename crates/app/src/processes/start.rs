@@ -307,6 +307,7 @@ pub(crate) fn premises(environment: &Environment) -> Premises {
         name: environment.name.clone(),
         spec: environment.spec.clone(),
         spec_version: environment.spec_version,
+        allow_unenforced: environment.allow_unenforced,
     }
 }
 

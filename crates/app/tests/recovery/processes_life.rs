@@ -205,6 +205,7 @@ fn a_program_that_a_crash_left_without_a_row_is_ended_at_its_second_sighting() {
         name: record.name,
         spec: record.spec,
         spec_version: record.spec_version,
+        allow_unenforced: record.allow_unenforced,
     };
     let start = StartProcess {
         id: stray,

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use stead_domain::definition::NetworkAccess;
+use stead_domain::definition::{Mount, NetworkAccess};
 use stead_domain::environment::{EnvironmentStatus, Purpose, TemplateId};
 use stead_domain::provider::ProviderName;
 
 use super::changes::{Changes, Drop, Keep, Setup};
 use super::egress::Egress;
 use super::lists::ListArguments;
-use super::words::{one_of, pair};
+use super::words::{mount, one_of, pair};
 use crate::completion;
 
 #[derive(Subcommand, Debug)]
@@ -36,6 +36,14 @@ pub enum EnvironmentCommand {
     Apply(Apply),
     /// Print an environment's definition as a file
     Export(Export),
+    /// Make it ready for a command without one
+    Wake(Reference),
+    /// Leave nothing of it but its files; it wakes for the next command
+    Sleep(Sleep),
+    /// End everything that runs in it, and let it sleep
+    Stop(Reference),
+    /// Show what its definition declares, and how far that is enforced
+    Posture(Reference),
     /// Run the definition's setup script
     Setup(Setup),
     /// Show what was written beside the workspace
@@ -55,6 +63,15 @@ pub struct Reference {
     /// A name, an id, or a prefix of either that fits only one
     #[arg(value_name = "ENVIRONMENT", add = completion::environments())]
     pub environment: String,
+}
+
+#[derive(Args, Debug)]
+pub struct Sleep {
+    #[command(flatten)]
+    pub reference: Reference,
+    /// Also end what runs in it
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Args, Debug)]
@@ -118,6 +135,9 @@ pub struct Create {
     /// A host that it reaches with `--network allowlist`: host, host:port or *.suffix
     #[arg(long = "allow-host", value_name = "HOST")]
     pub allowed_hosts: Vec<String>,
+    /// A directory of the host, seen inside at that path, read-only unless rw is said
+    #[arg(long = "mount", value_name = "host:DIR:PATH[:ro|rw]", value_parser = mount)]
+    pub mounts: Vec<Mount>,
     /// Accept a posture that the provider does not enforce
     #[arg(long)]
     pub allow_unenforced: bool,
@@ -132,6 +152,7 @@ Examples:
   stead env update web --set sandbox.network_access=disabled
   stead env update web --set sandbox.resources.memory_mb=4096 --set setup=null
   stead env update web --name site --tag team=core
+  stead env update web --mount host:/opt/tool:/opt/tool:ro
 
 A value is JSON where it can be read as JSON, and text otherwise; null takes the template's value again.")]
 pub struct Update {
@@ -149,6 +170,9 @@ pub struct Update {
     /// A JSON merge patch of the definition; `-` for stdin
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
+    /// A directory of the host, seen inside at that path, read-only unless rw is said; besides those that are there
+    #[arg(long = "mount", value_name = "host:DIR:PATH[:ro|rw]", value_parser = mount)]
+    pub mounts: Vec<Mount>,
     /// One field of the definition
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = pair)]
     pub set: Vec<(String, String)>,

@@ -5,6 +5,13 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 #[derive(Args, Debug)]
+pub struct Init {
+    /// Do not ask, and mount nothing
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+#[derive(Args, Debug)]
 pub struct Down {
     /// Also stop what runs in environments
     #[arg(long)]

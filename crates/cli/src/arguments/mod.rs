@@ -6,6 +6,7 @@ pub mod environment;
 pub mod identity;
 pub mod lists;
 pub mod local;
+pub mod process;
 pub mod project;
 #[cfg(test)]
 mod reference;
@@ -24,6 +25,7 @@ use crate::server::ServeOptions;
 const EXAMPLES: &str = "\
 Examples:
   stead init                                  write .stead/environments/local-default.json
+  stead run -- make test                      run a command on this directory, guarded
   stead env create web --repo acme/web        make an environment
   stead env list                              what there is
   stead doctor                                find out what is wrong";
@@ -87,7 +89,7 @@ pub enum Command {
     /// Run the server
     Serve(Box<ServeOptions>),
     /// Write the definition `local-default` into this directory
-    Init,
+    Init(local::Init),
     /// Start the local server if it does not run, and say where it is
     Up,
     /// Stop the local server; commands in environments go on
@@ -98,6 +100,22 @@ pub enum Command {
     Login(local::Login),
     /// Forget a profile and its key
     Logout,
+    /// Run a command on this directory, in an environment of its own
+    Run(process::Run),
+    /// Run a command in an environment
+    Exec(process::Exec),
+    /// A terminal in an environment
+    Shell(process::Shell),
+    /// List the commands that run in environments
+    Ps(process::Ps),
+    /// Show what a command printed
+    Logs(process::Logs),
+    /// Send a signal to a command
+    Kill(process::Kill),
+    /// Come back to a command that goes on without you
+    Attach(process::Attach),
+    /// Watch environments and what runs in them
+    Top(process::Top),
     /// Environments: places to work
     #[command(subcommand, visible_aliases = ["environment", "environments"])]
     Env(environment::EnvironmentCommand),

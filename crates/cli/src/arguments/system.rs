@@ -18,7 +18,7 @@ pub struct Audit {
 
 #[derive(Args, Debug)]
 pub struct Doctor {
-    /// Mend what can be mended, after asking
+    /// Mend what can be mended, after asking; what needs root is shown as commands to those who are not
     #[arg(long)]
     pub fix: bool,
     /// Do not ask

@@ -1,5 +1,6 @@
 //! Arguments that are one of several words, known to help and completion.
 
+use stead_domain::definition::{Mount, MountAccess};
 use stead_domain::duration::Duration;
 
 /// A parser for one of the domain's enums of words.
@@ -19,6 +20,17 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// `host:/directory:/path:ro`. What may be mounted is for the server to say.
+pub fn mount(text: &str) -> Result<Mount, String> {
+    let parts: Vec<&str> = text.split(':').collect();
+    let (kind, source, path, access) = match parts.as_slice() {
+        [kind, source, path] => (kind, source, path, MountAccess::ReadOnly),
+        [kind, source, path, access] => (kind, source, path, access.parse().map_err(|_| format!("`{access}` is neither ro nor rw"))?),
+        _ => return Err("it should look like host:/directory:/path:ro".to_owned()),
+    };
+    Ok(Mount { source: format!("{kind}:{source}"), path: (*path).to_owned(), access })
+}
+
 /// A duration as people type it: the API's notation, and days before it. The API knows no days, so they are sent as hours.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a duration such as 90d, 12h or 1h30m");
@@ -35,6 +47,16 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mount_is_read_only_unless_it_says_otherwise() {
+        let said = |text: &str| mount(text).map(|it| (it.source, it.path, it.access));
+        assert_eq!(said("host:/a:/b").unwrap(), ("host:/a".to_owned(), "/b".to_owned(), MountAccess::ReadOnly));
+        assert_eq!(said("host:/a:/b:rw").unwrap().2, MountAccess::ReadWrite);
+        for wrong in ["", "/a:/b", "host:/a", "host:/a:/b:wo", "host:/a:/b:ro:x"] {
+            assert!(mount(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn days_are_hours() {

@@ -1,15 +1,16 @@
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
+use stead_client::Client;
 use stead_domain::{Code, Error};
 
-use super::status;
+use super::{process, status};
 use crate::arguments::local::Down;
-use crate::connection;
 use crate::failure::{Failure, Result};
 use crate::invocation::Invocation;
 use crate::server::DataDirectory;
-use crate::settings::Target;
+use crate::settings::{Settings, Target};
+use crate::{connection, references};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -30,7 +31,12 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Down) -> Result<()> {
             Ok(())
         });
     };
-    let running = if arguments.all { Vec::new() } else { client.system().await?.running };
+    let running = if arguments.all {
+        stop_everything(invocation, &settings).await?;
+        Vec::new()
+    } else {
+        running(invocation, &settings).await?
+    };
     client.shut_down(arguments.all).await?;
     drop(client);
     let deadline = Instant::now() + PATIENCE;
@@ -50,4 +56,37 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Down) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// A client for each project: commands run in all of them.
+async fn in_every_project(invocation: &Invocation<'_>, settings: &Settings) -> Result<Vec<Client>> {
+    let client = connection::client(settings, &invocation.context);
+    let projects = references::all(async |options| client.list_projects(&options).await).await?;
+    let key = || settings.key.as_ref().map(|key| key.value.clone());
+    Ok(projects.into_iter().map(|it| Client::new(settings.endpoint(), key(), it.handle, invocation.context.clone())).collect())
+}
+
+/// What runs now and will go on, one line each.
+async fn running(invocation: &Invocation<'_>, settings: &Settings) -> Result<Vec<Value>> {
+    let mut running = Vec::new();
+    for client in in_every_project(invocation, settings).await? {
+        for environment in process::find::environments(&client).await? {
+            for it in process::find::of_environment(&client, &environment, true).await? {
+                running.push(json!(format!("{}  {}  {}", it.id, environment.name, process::command(&it))));
+            }
+        }
+    }
+    Ok(running)
+}
+
+async fn stop_everything(invocation: &Invocation<'_>, settings: &Settings) -> Result<()> {
+    for client in in_every_project(invocation, settings).await? {
+        for environment in process::find::environments(&client).await? {
+            // One that nothing can run in, or on another host, is not ours to stop.
+            if client.get_activity(environment.id).await.is_ok_and(|activity| activity.awake) {
+                client.stop_environment(environment.id).await?;
+            }
+        }
+    }
+    Ok(())
 }

@@ -14,6 +14,7 @@ mod login;
 mod logout;
 mod members;
 mod paging;
+mod process;
 mod project;
 mod provider;
 mod prune;
@@ -44,12 +45,20 @@ pub fn run_here(invocation: &Invocation<'_>, command: Command) -> Result<Option<
 
 pub async fn run(invocation: &Invocation<'_>, command: Command) -> Result<()> {
     match command {
-        Command::Init => init::run(invocation),
+        Command::Init(arguments) => init::run(invocation, &arguments),
         Command::Up => up::run(invocation).await,
         Command::Down(arguments) => down::run(invocation, &arguments).await,
         Command::Status => status::run(invocation).await,
         Command::Login(arguments) => login::run(invocation, &arguments).await,
         Command::Logout => logout::run(invocation),
+        Command::Run(arguments) => process::run(invocation, &arguments).await,
+        Command::Exec(arguments) => process::exec(invocation, &arguments).await,
+        Command::Shell(arguments) => process::shell(invocation, &arguments).await,
+        Command::Ps(arguments) => process::ps(invocation, &arguments).await,
+        Command::Logs(arguments) => process::logs(invocation, &arguments).await,
+        Command::Kill(arguments) => process::kill(invocation, &arguments).await,
+        Command::Attach(arguments) => process::attach(invocation, &arguments).await,
+        Command::Top(arguments) => process::top(invocation, &arguments).await,
         Command::Env(command) => environment::run(invocation, command).await,
         Command::Project(command) => project::run(invocation, command).await,
         Command::Key(command) => key::run(invocation, command).await,

@@ -4,7 +4,8 @@
 use crate::arguments::GlobalArguments;
 
 /// Nouns whose commands work in a project.
-const IN_A_PROJECT: [&str; 6] = ["env", "key", "sandbox", "provider", "audit", "http"];
+const IN_A_PROJECT: [&str; 14] =
+    ["env", "key", "sandbox", "provider", "audit", "http", "run", "exec", "shell", "ps", "logs", "kill", "attach", "top"];
 
 /// The flags that were given on the command line. What a variable or a file says holds for the next command too.
 #[derive(Debug, Default)]
@@ -69,7 +70,7 @@ impl Given {
 }
 
 /// As a shell takes it for one word.
-fn quoted(value: &str) -> String {
+pub fn quoted(value: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || "-_./:@%+=,".contains(character);
     if !value.is_empty() && value.chars().all(plain) { value.to_owned() } else { format!("'{}'", value.replace('\'', r"'\''")) }
 }

@@ -31,6 +31,15 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
+/// A short time, such as that of a processor.
+pub fn milliseconds(milliseconds: u64) -> String {
+    match milliseconds {
+        0..1000 => format!("{milliseconds}ms"),
+        1000..60_000 => format!("{:.1}s", milliseconds as f64 / 1000.0),
+        _ => duration(Duration::from_millis(milliseconds)),
+    }
+}
+
 /// How long ago, as a table shows it.
 pub fn age(now: Timestamp, then: Timestamp) -> String {
     let elapsed = duration(now.since(then));

@@ -1,7 +1,7 @@
 //! What a command shows: data on stdout, everything else on stderr.
 
 pub mod escape;
-mod given;
+pub mod given;
 pub mod human;
 mod table;
 
@@ -92,6 +92,16 @@ impl Printer {
 
     pub fn table(&self, headers: &[&str], rows: &[Vec<String>]) -> Result<()> {
         self.write(&table::render(headers, rows, self.width))
+    }
+
+    /// The text of a table, for a screen that is put together from several.
+    pub fn rendered(&self, headers: &[&str], rows: &[Vec<String>]) -> String {
+        table::render(headers, rows, self.width)
+    }
+
+    /// A text that is put together already; whoever made it has escaped what came from elsewhere.
+    pub fn screen(&self, text: &str) -> Result<()> {
+        self.write(text)
     }
 
     /// Names and values under each other; what has no value is left out.

@@ -1,5 +1,6 @@
 //! The server's role: everything wired together.
 
+mod abilities;
 mod backup;
 mod configuration;
 mod directory;

@@ -33,7 +33,7 @@ pub struct ServeOptions {
     /// Serve one provider's name by another, e.g. `sprites=local`
     #[arg(long, env = "STEAD_PROVIDER_ALIAS", value_name = "NAME=PROVIDER", value_delimiter = ',')]
     pub provider_alias: Vec<String>,
-    /// Allow definitions with `sandbox.mode: off`; the unix socket then asks for a key too
+    /// Allow definitions with `sandbox.mode: off`, which no provider of this version runs; the unix socket then asks for a key too
     #[arg(long, env = "STEAD_ALLOW_UNSANDBOXED")]
     pub allow_unsandboxed: bool,
     /// A directory whose contents definitions may mount from the host

@@ -16,7 +16,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::configuration::Configuration;
 use super::directory::DataDirectory;
-use super::sockets;
+use super::{abilities, sockets};
 use crate::{roles, world};
 
 /// The name under which the store keeps the id of this installation, the owner label on everything made for it.
@@ -32,6 +32,7 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
         // Out of the way of the directory that the user stood in.
         let _ = std::env::set_current_dir(&configuration.data_dir);
     }
+    let (abilities, finding) = abilities::find_out(&configuration.data_dir);
     let store = open_store(&configuration).await?;
     let installation = installation(&store, &context).await?;
     let host = directory.host_id(&context)?;
@@ -41,7 +42,7 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
 
     let local = Local::open(&configuration.data_dir, &installation, host, configuration.allow_host_paths.clone())?;
     let beside = roles::beside(&configuration.data_dir, configuration.egress_allow.clone());
-    let local: Arc<dyn Provider> = Arc::new(local.with_processes(&configuration.data_dir, beside, roles::abilities()));
+    let local: Arc<dyn Provider> = Arc::new(local.with_processes(&configuration.data_dir, beside, abilities));
     let mut providers = Providers::default().with(local);
     for (name, served_by) in &configuration.provider_aliases {
         providers.alias(*name, *served_by)?;
@@ -89,6 +90,7 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
         ending.wait(&shutdown).await;
         stop.cancel();
     });
+    finding.end().await;
     app.stop().await;
     socket_file.remove();
     directory.remove("address");

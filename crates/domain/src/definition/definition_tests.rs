@@ -34,6 +34,15 @@ fn each_invalid_field_is_named() {
         (json!({"mounts": [{"source": "host:/x/../y", "path": "/x"}]}), "spec.mounts[0].source"),
         (json!({"mounts": [{"source": "art_1", "path": "/x"}]}), "spec.mounts[0].source"),
         (json!({"mounts": [{"path": "/x"}]}), "spec.mounts[0]"),
+        (json!({"mounts": [{"source": "host:/a", "path": "/x"}, {"source": "host:/b", "path": "/x"}]}), "spec.mounts[1].path"),
+        (
+            json!({"workspace_mount_defaults": {"workspace_path": "/w"}, "mounts": [{"source": "artifact:art_1", "path": "/w"}]}),
+            "spec.mounts[0].path",
+        ),
+        (
+            json!({"workspace_mount_defaults": {"runtime_path": "/r"}, "mounts": [{"source": "host:/a", "path": "/r"}]}),
+            "spec.mounts[0].path",
+        ),
         (json!({"repos": {"default": "acme/web"}}), "spec.repos.default"),
         (json!({"repos": {"allowed": ["acme"]}}), "spec.repos.allowed[0]"),
         (json!({"secret_bindings": [{"name": "lower"}]}), "spec.secret_bindings[0].name"),

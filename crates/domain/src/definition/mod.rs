@@ -22,6 +22,9 @@ use crate::error::{Code, Error, Result, parse_value};
 use crate::provider::ProviderName;
 use crate::time::Timestamp;
 
+/// Where programs are looked for inside, unless `env` says otherwise.
+pub const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 text_enum! {
     pub enum SandboxMode {
         Workspace = "workspace",

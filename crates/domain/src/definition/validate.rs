@@ -87,8 +87,17 @@ impl Spec {
                 _ => return Err(Error::field(source, "must be `host:/path` or `artifact:art_…`")),
             }
         }
+        let workspace = path("workspace_mount_defaults.workspace_path");
+        let is_host = |field: &String| {
+            mounts
+                .iter()
+                .enumerate()
+                .any(|(index, mount)| mount.source.starts_with("host:") && *field == path(&format!("mounts[{index}].path")))
+        };
         for (index, (field, value)) in taken.iter().enumerate() {
-            if let Some((other, _)) = taken[..index].iter().find(|(_, earlier)| earlier == value) {
+            // A directory of the host in the workspace's place is the workspace.
+            let may_share = |other: &String| *other == workspace && is_host(field);
+            if let Some((other, _)) = taken[..index].iter().find(|(other, earlier)| earlier == value && !may_share(other)) {
                 return Err(Error::field(field.clone(), format!("`{value}` is the place of `{other}` already")));
             }
         }

@@ -33,6 +33,10 @@ struct Held {
     sockets: Vec<Socket>,
 }
 
+/// A relay with no environment and no server ends by itself after so many looks.
+const IDLE: u32 = 6;
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
 type Answer = Result<Reply, (Failure, String)>;
 
 /// Takes connections until it is stopped; then everything is closed.
@@ -54,7 +58,16 @@ pub(crate) async fn serve(listener: UnixListener, shared: Arc<Shared>, stop: Can
             }
         }
     };
-    stop.run_until_cancelled(accepting).await;
+    let idling = async {
+        let mut idle = 0;
+        while idle < IDLE {
+            sleep(LOOK_EVERY).await;
+            let needed = !tasks.is_empty() || !registry.environments.lock().await.is_empty();
+            idle = if needed { 0 } else { idle + 1 };
+        }
+        stop.cancel();
+    };
+    stop.run_until_cancelled(async { tokio::join!(accepting, idling) }).await;
     tasks.close();
     tasks.wait().await;
     for held in registry.environments.lock().await.values() {

@@ -16,14 +16,14 @@ use tokio_util::task::TaskTracker;
 use super::{Connection, Spawner, Trouble};
 use crate::blueprint::Blueprint;
 use crate::log::{self, Found};
-use crate::protocol::{Answer, Call, Progress, Refusal, Start};
+use crate::protocol::{Answer, Call, PROTOCOL, Progress, Refusal, Start};
 use crate::{Directories, socket_path, steward_lock};
 
 /// How often a steward that is just leaving is waited for, and how long each time.
-const LEAVING: usize = 400;
+const LEAVING: usize = 2000;
 /// How often one is started again that ends without a word.
 const SILENT: usize = 3;
-const MOMENT: Duration = Duration::from_millis(5);
+const MOMENT: Duration = Duration::from_millis(1);
 
 /// The stream to one steward, made by one caller at a time.
 type Slot = Arc<AsyncMutex<Option<Arc<Connection>>>>;
@@ -254,6 +254,25 @@ impl Stewards {
             }
         }
         Ok(())
+    }
+
+    /// Every process that runs now, in whatever environment.
+    pub async fn running(&self) -> Result<Vec<(EnvironmentId, ProcessId)>, Trouble> {
+        let entries = match std::fs::read_dir(self.directories.all_runs()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            outcome => outcome.map_err(broken)?,
+        };
+        let mut running = Vec::new();
+        for entry in entries {
+            // One that comes or goes meanwhile is seen the next time.
+            let Ok(stream) = connect(&entry.map_err(broken)?.path()).await else { continue };
+            let Ok(connection) = Connection::again(stream, &self.tasks).await else { continue };
+            let hello = connection.call(Call::Hello { protocol: PROTOCOL }, &[]).await;
+            if let Ok(Answer::Hello { environment, processes, .. }) = hello {
+                running.extend(processes.iter().filter(|one| one.exit.is_none()).map(|one| (environment, one.process)));
+            }
+        }
+        Ok(running)
     }
 
     /// Lets go of every stream. The stewards go on.

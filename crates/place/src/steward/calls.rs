@@ -12,6 +12,7 @@ use stead_sandbox::{Command, Limit, Streams};
 use super::kept::{Kept, PIPE};
 use super::stdin::Stdin;
 use super::{GRACE, Leaving, Steward, clock};
+use crate::blueprint::Blueprint;
 use crate::log::{self, Caps, LogWriter};
 use crate::protocol::{Answer, Call, PROTOCOL, Refusal, Request, Start};
 
@@ -41,7 +42,8 @@ impl Steward {
 
     fn hello(&self) -> Answer {
         let processes = self.processes.values().map(Kept::progress).collect();
-        Answer::Hello { protocol: PROTOCOL, pid: std::process::id(), spec_version: self.blueprint.spec_version, processes }
+        let Blueprint { environment, spec_version, .. } = self.blueprint;
+        Answer::Hello { protocol: PROTOCOL, pid: std::process::id(), environment, spec_version, processes }
     }
 
     /// Asks init for a process; the answer comes when init has spoken.

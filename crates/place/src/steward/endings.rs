@@ -10,7 +10,7 @@ use stead_sandbox::{Event, Exit, StartFailure, StartStep};
 use super::egress::Egress;
 use super::kept::State;
 use super::stdin::Stdin;
-use super::{FULL_DISK, GRACE, SYNC_EVERY, Steward, clock};
+use super::{FULL_DISK, GRACE, LOOK_EVERY, Leaving, SYNC_EVERY, Steward, clock};
 use crate::log::{self, Kind};
 use crate::protocol::{Answer, Refusal};
 
@@ -153,13 +153,21 @@ impl Steward {
         let idle = self.processes.is_empty().then_some(self.idle_since + self.blueprint.idle_milliseconds);
         let leaving = self.leaving.as_ref().map(|leaving| leaving.deadline);
         let relay = self.egress.as_ref().and_then(|egress| egress.due);
-        deadlines.chain(dirty).chain(idle).chain(leaving).chain(self.stalled_until).chain(relay).min()
+        let look = Some(self.last_look + LOOK_EVERY);
+        deadlines.chain(look).chain(dirty).chain(idle).chain(leaving).chain(self.stalled_until).chain(relay).min()
     }
 
     /// Does what is due.
     pub(super) fn tend(&mut self) {
         let now = clock::milliseconds();
         self.end_the_overdue(now);
+        if now >= self.last_look + LOOK_EVERY {
+            self.last_look = now;
+            // Somebody removed it: nobody can ever speak to us again, and nothing runs without a keeper that can be spoken to.
+            if rustix::fs::fstat(&self.lock).is_ok_and(|directory| directory.st_nlink == 0) && self.leaving.is_none() {
+                self.leaving = Some(Leaving { asked_by: Vec::new(), deadline: now });
+            }
+        }
         if self.stalled_until.is_some_and(|until| until <= now) {
             self.try_the_disk_again(now);
         }

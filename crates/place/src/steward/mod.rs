@@ -33,6 +33,8 @@ use crate::{socket_path, steward_lock};
 const GRACE: Duration = Duration::from_secs(5);
 /// Output is on the disk after so long at the latest.
 const SYNC_EVERY: u64 = 1000;
+/// How often it looks whether its directory is still there.
+const LOOK_EVERY: u64 = 5000;
 /// How long to wait for a disk that is full.
 const FULL_DISK: u64 = 1000;
 
@@ -53,6 +55,9 @@ struct Steward {
     /// Until then no output is read, because the disk does not take it.
     stalled_until: Option<u64>,
     last_sync: u64,
+    last_look: u64,
+    /// Its directory, held open with the lock on it.
+    lock: OwnedFd,
     /// Since when nothing runs.
     idle_since: u64,
     leaving: Option<Leaving>,
@@ -78,6 +83,8 @@ enum Source {
 
 /// Keeps an environment until it is asleep. The first peer is the server that asked for it.
 pub fn run(blueprint: Blueprint, first: OwnedFd) -> i32 {
+    // A program may close its stdin while somebody writes to it.
+    stead_sandbox::survive_broken_pipes();
     let mut first = match Peer::new(UnixStream::from(first)) {
         Ok(peer) => peer,
         Err(_) => return 1,
@@ -122,6 +129,8 @@ pub fn run(blueprint: Blueprint, first: OwnedFd) -> i32 {
         hold: Hold::new(),
         stalled_until: None,
         last_sync: clock::milliseconds(),
+        last_look: clock::milliseconds(),
+        lock,
         idle_since: clock::milliseconds(),
         leaving: None,
     };
@@ -134,7 +143,7 @@ pub fn run(blueprint: Blueprint, first: OwnedFd) -> i32 {
     };
     steward.leave();
     // Only now may the next one come: everything inside is gone, and everything is written down.
-    let _ = steward_lock::remove(&directory, lock);
+    let _ = steward_lock::remove(&directory, steward.lock);
     status
 }
 

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stead_app::{PlaceError, Premises};
-use stead_domain::definition::{MountAccess, NetworkAccess, Spec, WorkspaceAccess};
+use stead_domain::definition::{MountAccess, NetworkAccess, SEARCH_PATH, SandboxMode, Spec, WorkspaceAccess};
 use stead_egress::policy::{Access, PolicyText};
 use stead_place::Directories;
 use stead_place::blueprint::{Bind, Blueprint, Limits, Network, PROXY_PORT, Workspace, WorkspaceKind};
 
 /// Who everybody is inside.
 const USER: &str = "stead";
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const IDLE: Duration = Duration::from_secs(300);
 /// Programs that run later outside read these: what is planted there would get out.
 const PROTECTED: &[&str] = &[".git/hooks", ".git/config"];
@@ -31,6 +30,12 @@ pub struct Site<'a> {
 impl Site<'_> {
     pub fn blueprint(&self, premises: &Premises) -> Result<Blueprint, PlaceError> {
         let spec = &premises.spec;
+        if spec.sandbox_mode() == SandboxMode::Off {
+            return Err(PlaceError::CannotBeMade {
+                message: "`sandbox.mode` is `off`, and nothing runs unsandboxed here".to_owned(),
+                suggestion: "set it to `workspace`".to_owned(),
+            });
+        }
         let sandbox = spec.sandbox.clone().unwrap_or_default();
         let defaults = spec.workspace_mount_defaults.clone().unwrap_or_default();
         let workspace_path = PathBuf::from(defaults.workspace_path.unwrap_or_else(|| "/workspace".to_owned()));
@@ -117,7 +122,7 @@ fn mounts(spec: &Spec) -> Result<Vec<Bind>, PlaceError> {
 fn variables(spec: &Spec, workspace: &Path, network: &Network) -> Vec<(String, String)> {
     let home = format!("/home/{USER}");
     let mut variables: Vec<(String, String)> = [
-        ("PATH", PATH),
+        ("PATH", SEARCH_PATH),
         ("HOME", home.as_str()),
         ("USER", USER),
         ("LOGNAME", USER),

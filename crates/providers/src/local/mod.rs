@@ -19,7 +19,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use abilities::Abilities;
+pub use abilities::{Abilities, Known, Obstacle, Tell};
 use async_trait::async_trait;
 use host_paths::HostPaths;
 use place::LocalPlace;
@@ -43,7 +43,7 @@ pub struct Local {
     host: HostId,
     host_paths: HostPaths,
     sync: Arc<SharedSync>,
-    place: Option<(LocalPlace, Abilities)>,
+    place: Option<(LocalPlace, Known)>,
 }
 
 impl Local {
@@ -75,8 +75,8 @@ impl Local {
 
     /// Also runs processes, with the help of others that `roles` says how to start.
     #[must_use]
-    pub fn with_processes(mut self, data_dir: &Path, roles: Roles, abilities: Abilities) -> Self {
-        self.place = Some((LocalPlace::new(data_dir, self.root.clone(), roles), abilities));
+    pub fn with_processes(mut self, data_dir: &Path, roles: Roles, abilities: Known) -> Self {
+        self.place = Some((LocalPlace::new(data_dir, self.root.clone(), roles, abilities.clone()), abilities));
         self
     }
 
@@ -117,15 +117,22 @@ impl Provider for Local {
     /// claimed that only a running place could hold.
     fn capabilities(&self) -> Capabilities {
         let kept = match &self.place {
-            Some((_, abilities)) => abilities.capabilities(),
+            Some((_, abilities)) => abilities.now().capabilities(),
             None => Capabilities::default()
                 .with("sandbox.mode", &[("workspace", Enforcement::Enforced)])
                 .with("sandbox.workspace_access", &[("rw", Enforcement::Enforced)])
                 .with("sandbox.network_access", &[("enabled", Enforcement::Enforced)])
                 .with("sandbox.package_policy", &[("workspace", Enforcement::BestEffort)]),
         };
-        kept.with("sandbox.mode", &[("off", Enforcement::Enforced)])
+        // Nothing of it runs unsandboxed.
+        kept.with("sandbox.mode", &[("off", Enforcement::Unsupported)])
             .with("secret_bindings.delivery", &[("env", Enforcement::BestEffort), ("file", Enforcement::BestEffort)])
+    }
+
+    async fn settled(&self) {
+        if let Some((_, abilities)) = &self.place {
+            abilities.settled().await;
+        }
     }
 
     fn features(&self) -> Vec<String> {

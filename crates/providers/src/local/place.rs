@@ -15,6 +15,7 @@ use stead_place::log::{self, Piece};
 use stead_place::protocol::{self, Answer, Call, Refusal, Start};
 use tokio::task::spawn_blocking;
 
+use super::abilities::Known;
 use super::blueprint::{Site, check_writable};
 use super::changes::{self, Layer};
 use super::journal;
@@ -34,10 +35,11 @@ pub struct LocalPlace {
     journal: PathBuf,
     /// What the operator lets environments reach although it is not public.
     reachable: Vec<String>,
+    abilities: Known,
 }
 
 impl LocalPlace {
-    pub fn new(data_dir: &Path, sandboxes: PathBuf, roles: Roles) -> Self {
+    pub fn new(data_dir: &Path, sandboxes: PathBuf, roles: Roles, abilities: Known) -> Self {
         let Roles { spawner, relay, reachable } = roles;
         let stewards = Stewards::new(Directories::below(data_dir), spawner);
         // Neither is worth a server that does not start: whatever is wrong is said when something is to be run.
@@ -45,7 +47,7 @@ impl LocalPlace {
         if let Err(error) = ready {
             tracing::warn!(%error, "the place for processes could not be made ready");
         }
-        Self { stewards, skeleton: skeleton(data_dir), sandboxes, relay, journal: data_dir.join("egress"), reachable }
+        Self { stewards, skeleton: skeleton(data_dir), sandboxes, relay, journal: data_dir.join("egress"), reachable, abilities }
     }
 
     fn blueprint(&self, premises: &Premises) -> Result<Blueprint> {
@@ -62,7 +64,12 @@ impl LocalPlace {
 
     /// What an environment needs beside itself before it can be awake.
     async fn prepare(&self, premises: &Premises) -> Result<Blueprint> {
-        let blueprint = self.blueprint(premises)?;
+        let mut blueprint = self.blueprint(premises)?;
+        if premises.allow_unenforced {
+            // Whoever made it accepted that, and its posture says so.
+            self.abilities.settled().await;
+            self.abilities.now().leave_out(&mut blueprint.limits);
+        }
         if matches!(blueprint.network, Network::Relayed { .. }) {
             self.relay.ensure().await.map_err(|error| PlaceError::CannotBeMade {
                 message: format!("the relay, which everything that leaves goes through, cannot be started: {error}"),
@@ -204,6 +211,10 @@ impl Place for LocalPlace {
             Err(Trouble::Gone) => Ok(None),
             Err(trouble) => Err(said(trouble)),
         }
+    }
+
+    async fn running(&self) -> Result<Vec<(EnvironmentId, ProcessId)>> {
+        self.stewards.running().await.map_err(said)
     }
 
     async fn forget(&self, environment: EnvironmentId, process: Option<ProcessId>) -> Result<()> {

@@ -1,10 +1,11 @@
 //! What the tests that use the library themselves have in common.
 #![allow(dead_code, reason = "not every one of them uses everything")]
 
+use std::fs;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -116,4 +117,46 @@ pub fn run(place: &mut Place, command: &Command) -> (Exit, String) {
     let mut text = String::new();
     File::from(read).read_to_string(&mut text).unwrap();
     (end_of(place), text)
+}
+
+/// A new, empty directory in place of one that is there.
+pub fn fresh(directory: &Path, name: &str) -> PathBuf {
+    let path = directory.join(name);
+    // The kernel's own directories are closed to their owner too.
+    let _ = std::process::Command::new("chmod").args(["-Rf", "u+rwx"]).arg(&path).status();
+    let _ = fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// A system with little in it, but enough to run a shell.
+pub fn little_system(directory: &Path) -> PathBuf {
+    let system = fresh(directory, "system");
+    for name in ["usr/bin", "usr/lib", "usr/lib64", "etc", "dev", "proc", "tmp", "opt/own"] {
+        fs::create_dir_all(system.join(name)).unwrap();
+    }
+    for name in ["bin", "lib", "lib64"] {
+        symlink(format!("usr/{name}"), system.join(name)).unwrap();
+    }
+    for program in ["sh", "ls", "cat", "touch", "mkdir", "id", "chown", "chmod"] {
+        let path = Path::new("/usr/bin").join(program).canonicalize().unwrap();
+        fs::copy(&path, system.join("usr/bin").join(program)).unwrap();
+        let needed = std::process::Command::new("ldd").arg(&path).output().unwrap();
+        for library in String::from_utf8_lossy(&needed.stdout).split_whitespace().filter(|word| word.starts_with('/')) {
+            let real = Path::new(library).canonicalize().unwrap();
+            let target = if library.starts_with("/lib64") { "usr/lib64" } else { "usr/lib" };
+            fs::copy(real, system.join(target).join(Path::new(library).file_name().unwrap())).unwrap();
+        }
+    }
+    fs::write(system.join("etc/passwd"), "root:x:0:0::/:/bin/sh\n").unwrap();
+    fs::write(system.join("etc/hosts"), "").unwrap();
+    fs::write(system.join("top"), "of its own").unwrap();
+    fs::set_permissions(&system, fs::Permissions::from_mode(0o755)).unwrap();
+    system
+}
+
+/// With where such a system has its libraries.
+pub fn library_path(mut command: stead_sandbox::Command) -> stead_sandbox::Command {
+    command.env.push(("LD_LIBRARY_PATH".into(), "/usr/lib".into()));
+    command
 }

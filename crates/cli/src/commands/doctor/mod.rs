@@ -1,17 +1,25 @@
 //! `stead doctor`: numbered checks, each with a next step. It looks, and changes nothing without `--fix` and a yes.
 
+mod abilities;
+mod beside;
 mod check;
 mod configuration;
 mod database;
 mod directory;
+mod logout;
 mod machine;
 mod private_files;
 mod reach;
+mod remedies;
 mod repair;
+
+use std::path::Path;
 
 use serde_json::json;
 
 use self::check::{Check, Status};
+use self::remedies::Machine;
+use self::repair::Repair;
 use crate::arguments::system::Doctor;
 use crate::exit_status::ExitStatus;
 use crate::failure::{Failure, Result};
@@ -25,18 +33,38 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Doctor) -> Result<()> 
     let mut checks = examine(invocation, settings.as_ref(), &broken).await;
     let printer = invocation.printer;
     if arguments.fix && checks.iter().any(|check| check.repair.is_some()) {
-        let repairs: Vec<_> = checks.iter().filter_map(|check| check.repair.as_ref()).collect();
-        for repair in &repairs {
-            printer.note(&repair.to_string());
+        let is_root = rustix::process::geteuid().is_root();
+        let (ours, of_root): (Vec<_>, Vec<_>) = repairs(&checks).into_iter().partition(|repair| is_root || !repair.needs_root());
+        if !of_root.is_empty() {
+            printer.note("this needs root; type it in a shell:");
         }
-        prompt::confirm(printer, "Do this?", arguments.yes)?;
-        for repair in repairs {
-            repair.carry_out()?;
+        for repair in of_root {
+            printer.note(&repair.by_sudo());
         }
-        checks = examine(invocation, settings.as_ref(), &broken).await;
+        if !ours.is_empty() {
+            for repair in &ours {
+                printer.note(&repair.to_string());
+            }
+            prompt::confirm(printer, "Do this?", arguments.yes)?;
+            for repair in ours {
+                repair.carry_out()?;
+            }
+            checks = examine(invocation, settings.as_ref(), &broken).await;
+        }
     }
     show(printer, &checks)?;
     if checks.iter().any(|check| check.status == Status::Fail) { Err(Failure::Told(ExitStatus::Failed)) } else { Ok(()) }
+}
+
+/// One repair may mend more than one thing.
+fn repairs(checks: &[Check]) -> Vec<Repair> {
+    let mut repairs: Vec<Repair> = Vec::new();
+    for repair in checks.iter().filter_map(|check| check.repair.as_ref()) {
+        if !repairs.contains(repair) {
+            repairs.push(repair.clone());
+        }
+    }
+    repairs
 }
 
 async fn examine(invocation: &Invocation<'_>, settings: Option<&Settings>, broken: &[Failure]) -> Vec<Check> {
@@ -44,6 +72,10 @@ async fn examine(invocation: &Invocation<'_>, settings: Option<&Settings>, broke
     if let Some(Settings { target: Target::Local { data_dir, .. }, .. }) = settings {
         checks.extend(directory::examine(&data_dir.value));
         checks.extend(private_files::of_server(&data_dir.value));
+        checks.extend(abilities::examine(&data_dir.value, &Machine::this()));
+        let server = beside::server(&data_dir.value);
+        checks.push(logout::examine(Path::new("/"), server));
+        checks.extend(beside::examine(&data_dir.value, server).await);
     }
     checks.extend(private_files::of_user(&invocation.surroundings));
     if let Some(settings) = settings {

@@ -55,6 +55,10 @@ fn definition(invocation: &Invocation<'_>, arguments: &Create) -> Result<Option<
             None => json!({}),
         },
     };
+    if !arguments.mounts.is_empty() {
+        let mounts = spec::with_mounts(value.get("mounts"), &arguments.mounts);
+        value["mounts"] = mounts;
+    }
     let hosts_without_access = !arguments.allowed_hosts.is_empty() && arguments.network.is_none();
     let network = if hosts_without_access { Some(NetworkAccess::Allowlist) } else { arguments.network };
     Shorthand {

@@ -7,11 +7,12 @@ mod delete;
 mod egress;
 mod export;
 mod history;
+mod life;
 mod list;
 mod reconcile;
 mod rollback;
 mod setup;
-mod spec;
+pub mod spec;
 mod update;
 mod view;
 
@@ -30,6 +31,10 @@ pub async fn run(invocation: &Invocation<'_>, command: EnvironmentCommand) -> Re
         EnvironmentCommand::Rollback(arguments) => rollback::run(invocation, &arguments).await,
         EnvironmentCommand::Apply(arguments) => apply::run(invocation, &arguments).await,
         EnvironmentCommand::Export(arguments) => export::run(invocation, &arguments).await,
+        EnvironmentCommand::Wake(arguments) => life::wake(invocation, &arguments).await,
+        EnvironmentCommand::Sleep(arguments) => life::sleep(invocation, &arguments).await,
+        EnvironmentCommand::Stop(arguments) => life::stop(invocation, &arguments).await,
+        EnvironmentCommand::Posture(arguments) => life::posture(invocation, &arguments).await,
         EnvironmentCommand::Setup(arguments) => setup::run(invocation, &arguments).await,
         EnvironmentCommand::Changes(arguments) => changes::list(invocation, &arguments).await,
         EnvironmentCommand::Keep(arguments) => changes::keep(invocation, &arguments).await,

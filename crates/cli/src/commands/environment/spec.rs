@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use stead_domain::definition::{Spec, merge_patch};
+use stead_domain::definition::{Mount, Spec, merge_patch};
 use stead_domain::error::parse_json;
 use stead_domain::{Code, Error};
 
@@ -80,6 +80,14 @@ pub fn replacement(present: &Value, wanted: &Value) -> Value {
 /// A definition without what the record itself holds.
 pub fn without_record_fields(spec: &Spec) -> Value {
     Spec { id: None, created_at: None, updated_at: None, ..spec.clone() }.to_value()
+}
+
+/// Adds mounts to those of a definition; what was mounted at the same path before gives way.
+pub fn with_mounts(present: Option<&Value>, more: &[Mount]) -> Value {
+    let mut mounts = present.and_then(Value::as_array).cloned().unwrap_or_default();
+    mounts.retain(|mount| more.iter().all(|new| mount["path"] != new.path.as_str()));
+    mounts.extend(more.iter().map(|mount| json!(mount)));
+    Value::Array(mounts)
 }
 
 /// What the flags of `env create` say of the definition.

@@ -9,10 +9,17 @@ use crate::invocation::Invocation;
 use crate::references;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Update) -> Result<()> {
-    let body = body(arguments)?;
+    let mut body = body(arguments)?;
     let client = invocation.client().await?;
     let found = references::environment(&client, &arguments.reference.environment).await?;
     let before = client.get_environment(found.id).await?;
+    if !arguments.mounts.is_empty() {
+        // A list of a patch replaces the one that is there.
+        let stated = body.get("spec").and_then(|spec| spec.get("mounts")).cloned();
+        let present = stated.or_else(|| before.value.spec.mounts.as_ref().map(|mounts| json!(mounts)));
+        let spec = body.entry("spec").or_insert_with(|| json!({}));
+        spec["mounts"] = spec::with_mounts(present.as_ref(), &arguments.mounts);
+    }
     let environment = client.update_environment(found.id, &Value::Object(body), before.etag.as_deref()).await?;
     invocation.printer.record(&environment, &environment.id.to_string(), |printer| {
         let versions = (before.value.spec_version, environment.spec_version);
@@ -49,7 +56,7 @@ fn body(arguments: &Update) -> Result<Map<String, Value>> {
     if arguments.allow_unenforced {
         body.insert("allow_unenforced".to_owned(), Value::Bool(true));
     }
-    if body.is_empty() {
+    if body.is_empty() && arguments.mounts.is_empty() {
         return Err(Failure::usage("nothing to change was named; see `stead env update --help`"));
     }
     Ok(body)

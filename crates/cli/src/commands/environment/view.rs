@@ -1,5 +1,5 @@
 use stead_domain::environment::Environment;
-use stead_domain::posture::Enforcement;
+use stead_domain::posture::{EffectiveField, Enforcement};
 
 use crate::arguments::environment::Reference;
 use crate::failure::Result;
@@ -40,20 +40,26 @@ pub fn show(printer: &Printer, environment: &Environment) -> Result<()> {
         ("updated", Some(environment.updated_at.to_string())),
         ("destroyed", environment.destroyed_at.map(|at| at.to_string())),
     ])?;
-    let rows: Vec<Vec<String>> = environment
-        .runtime
-        .posture
-        .iter()
-        .map(|field| {
-            // The exception is what a reader looks for.
-            let mark = if field.enforcement == Enforcement::Enforced { "" } else { "!" };
-            vec![field.field.clone(), field.declared.clone(), field.enforcement.to_string(), mark.to_owned()]
-        })
-        .collect();
-    if rows.is_empty() {
+    if environment.runtime.posture.is_empty() {
         return Ok(());
     }
     printer.block("\n")?;
+    posture(printer, &environment.runtime.posture)
+}
+
+pub fn posture(printer: &Printer, fields: &[EffectiveField]) -> Result<()> {
+    let rows: Vec<Vec<String>> = fields
+        .iter()
+        .map(|field| {
+            // The exception is what a reader looks for.
+            let mark = match &field.reason {
+                _ if field.enforcement == Enforcement::Enforced => String::new(),
+                Some(reason) => format!("! {reason}"),
+                None => "!".to_owned(),
+            };
+            vec![field.field.clone(), field.declared.clone(), field.enforcement.to_string(), mark]
+        })
+        .collect();
     printer.table(&["posture", "declared", "enforcement", ""], &rows)
 }
 

@@ -1,0 +1,140 @@
+//! A session at a terminal: keys go inside, what is drawn comes out, sizes follow, and the terminal is afterwards what it was before.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+
+use super::desk::Desk;
+
+struct Screen {
+    master: File,
+    slave: OwnedFd,
+    pieces: Receiver<Vec<u8>>,
+    seen: String,
+    child: Child,
+}
+
+impl Screen {
+    /// Runs a command that has this terminal for its own.
+    fn open(command: &Command) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let open = || File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let slave = open();
+        tcsetwinsize(&slave, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let mut session = Command::new("setsid");
+        session.arg("--ctty").arg(command.get_program()).args(command.get_args()).env("TERM", "xterm");
+        session.current_dir(command.get_current_dir().unwrap());
+        for (name, value) in command.get_envs().filter(|(name, _)| *name != "TERM") {
+            match value {
+                Some(value) => session.env(name, value),
+                None => session.env_remove(name),
+            };
+        }
+        let child = session.stdin(open()).stdout(open()).stderr(open()).spawn().unwrap();
+        let master = File::from(master);
+        let (sender, pieces) = channel();
+        let mut reader = master.try_clone().unwrap();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(length) = reader.read(&mut buffer) {
+                if length == 0 || sender.send(buffer[..length].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { master, slave: slave.into(), pieces, seen: String::new(), child }
+    }
+
+    fn type_keys(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits until it shows something after what was waited for before.
+    fn wait_for(&mut self, text: &str) {
+        let begun = Instant::now();
+        loop {
+            if let Some(at) = self.seen.find(text) {
+                self.seen.drain(..at + text.len());
+                return;
+            }
+            let left = Duration::from_secs(30).saturating_sub(begun.elapsed());
+            match self.pieces.recv_timeout(left) {
+                Ok(piece) => self.seen.push_str(&String::from_utf8_lossy(&piece)),
+                Err(_) => panic!("`{text}` never came; what came is {:?}", self.seen),
+            }
+        }
+    }
+
+    fn is_raw(&self) -> bool {
+        !tcgetattr(&self.slave).unwrap().local_modes.contains(LocalModes::ICANON)
+    }
+}
+
+#[test]
+fn a_terminal_session_has_keys_sizes_and_interruptions() {
+    let desk = Desk::new();
+    let mut screen = Screen::open(&desk.command(&["run", "--", "sh"]));
+    screen.wait_for("$ ");
+    assert!(screen.is_raw());
+    screen.type_keys("stty size; tty; echo $TERM\r");
+    screen.wait_for("24 80");
+    screen.wait_for("/dev/pts/");
+    screen.wait_for("xterm");
+    tcsetwinsize(&screen.slave, Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    screen.type_keys("stty size\r");
+    screen.wait_for("40 120");
+    // Ctrl-C is for the program inside, however often it comes.
+    for _ in 0..4 {
+        screen.type_keys("sleep 60; echo not reached\r");
+        screen.wait_for("not reached");
+        std::thread::sleep(Duration::from_millis(300));
+        screen.type_keys("\x03");
+        screen.wait_for("$ ");
+    }
+    screen.type_keys("echo last $?\r");
+    screen.wait_for("last 130");
+    screen.type_keys("exit 5\r");
+    assert_eq!(screen.child.wait().unwrap().code(), Some(5));
+    assert!(!screen.is_raw(), "the terminal is as it was");
+}
+
+#[test]
+fn a_terminal_can_be_left_and_come_back_to() {
+    let desk = Desk::new();
+    let mut screen = Screen::open(&desk.command(&["shell", "local-default", "sh"]));
+    screen.wait_for("$ ");
+    screen.type_keys("trap '' QUIT; echo ready\r");
+    screen.wait_for("\nready");
+    screen.type_keys("\x1c");
+    screen.type_keys("\x1c");
+    screen.type_keys("\x1c");
+    screen.wait_for("come back with: stead ");
+    assert_eq!(screen.child.wait().unwrap().code(), Some(130));
+    assert!(!screen.is_raw(), "the terminal is as it was");
+    let id = desk.done(&["ps", "--quiet"]).trim().to_owned();
+    let mut screen = Screen::open(&desk.command(&["attach", &id]));
+    std::thread::sleep(Duration::from_millis(500));
+    screen.type_keys("echo again; exit 3\r");
+    screen.wait_for("\nagain");
+    assert_eq!(screen.child.wait().unwrap().code(), Some(3));
+}
+
+#[test]
+fn output_of_others_cannot_move_the_cursor() {
+    let desk = Desk::new();
+    let id = desk.done(&["run", "--detach", "--", "printf", r"a\033[2Jb\r\nc\n"]).trim().to_owned();
+    let mut screen = Screen::open(&desk.command(&["logs", "-f", &id]));
+    screen.wait_for(r"a\u{1b}[2Jb");
+    let mut screen = Screen::open(&desk.command(&["logs", "-f", "--raw", &id]));
+    screen.wait_for("a\u{1b}[2Jb");
+}

@@ -1,0 +1,34 @@
+//! What a server starts beside itself outlives it, and must not outlive its test.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Spawner, stewards and relay of a data directory: they name it in their command line.
+fn all(data_dir: &Path) -> Vec<Pid> {
+    let mark = format!("{}/", data_dir.display());
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let named = entries.flatten().filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let role = line.split('\0').nth(1).unwrap_or_default();
+        (["spawner", "relay", "place-check"].contains(&role) && line.contains(&mark)).then(|| Pid::from_raw(pid)).flatten()
+    });
+    named.collect()
+}
+
+/// Ends them and waits until they are gone.
+pub fn end(data_dir: &Path) {
+    for _ in 0..500 {
+        let left = all(data_dir);
+        if left.is_empty() {
+            return;
+        }
+        for pid in left {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

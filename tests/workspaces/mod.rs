@@ -59,6 +59,7 @@ impl Drop for Home<'_> {
 }
 
 /// Whether this machine can make places at all; says so where it cannot.
+#[expect(clippy::print_stderr, reason = "what was not run must be seen")]
 fn can_run(server: &Server) -> bool {
     let http = server.http();
     let made = create(&http, json!({"name": "probe", "spec": {"sandbox": {"network_access": "disabled"}}, "allow_unenforced": true}));

@@ -63,7 +63,7 @@ fn a_script_outlives_the_server_that_began_it() {
     let id = text(&made, "id");
     let path = format!("{ENVIRONMENTS}/{id}/processes");
     let asked = {
-        let (http, path) = (server.http(), path.clone());
+        let (http, path) = (server.http(), path);
         std::thread::spawn(move || std::panic::catch_unwind(|| http.post(&path, json!({"argv": ["true"]})).status))
     };
     let workspace = server.path().join("sandboxes").join(text(&made, "sandbox_id")).join("workspace");

@@ -12,11 +12,10 @@ use super::pair::{Pair, entry_type, file_type, size};
 use super::{Layer, Obstacle, Result};
 
 /// A name to be looked at.
-enum Item {
-    /// The layer has something under it.
-    Written(OsString),
-    /// Only the workspace has, in a directory that was replaced as a whole.
-    Hidden(OsString),
+struct Item {
+    name: OsString,
+    /// The layer has something under it; else only the workspace has, in a directory that was replaced as a whole.
+    is_written: bool,
 }
 
 /// At most `limit` after the first `skip`, only what `below` holds.
@@ -64,15 +63,14 @@ fn visit(layer: Layer<'_>, below: Option<&RelativePath>, visitor: Visitor<'_>) -
             }
             continue;
         };
-        let (name, change) = look(&pair, item)?;
-        let Some((change, is_directory)) = change else { continue };
-        if let Some(change) = change
+        let seen = look(&pair, &item)?;
+        if let Some(change) = seen.change
             && visitor(change).is_break()
         {
             return Ok(());
         }
-        if is_directory {
-            match pair.enter(&name) {
+        if seen.is_directory {
+            match pair.enter(&item.name) {
                 Ok(()) => levels.push(items(&pair)?),
                 // Whoever made it may not look into it; neither may we, and it is listed by itself.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
@@ -96,51 +94,55 @@ fn descend(pair: &mut Pair, path: &RelativePath) -> Result<Option<Item>> {
         }
     }
     if pair.upper.look(last)?.is_some() {
-        return Ok(Some(Item::Written((*last).to_owned())));
+        return Ok(Some(Item { name: (*last).to_owned(), is_written: true }));
     }
-    Ok((pair.hides() && pair.look_below(last)?.is_some()).then(|| Item::Hidden((*last).to_owned())))
+    Ok((pair.hides() && pair.look_below(last)?.is_some()).then(|| Item { name: (*last).to_owned(), is_written: false }))
 }
 
 /// The names of the present directory, the last one first.
 fn items(pair: &Pair) -> Result<Vec<Item>> {
     let written = pair.upper.names()?;
-    let mut all: Vec<(OsString, bool)> = Vec::new();
+    let mut all = Vec::new();
     if pair.hides() {
         let hidden = pair.names_below()?.into_iter().filter(|name| written.binary_search(name).is_err());
-        all.extend(hidden.map(|name| (name, false)));
+        all.extend(hidden.map(|name| Item { name, is_written: false }));
     }
-    all.extend(written.into_iter().map(|name| (name, true)));
-    all.sort_by(|left, right| right.cmp(left));
-    Ok(all.into_iter().map(|(name, written)| if written { Item::Written(name) } else { Item::Hidden(name) }).collect())
+    all.extend(written.into_iter().map(|name| Item { name, is_written: true }));
+    all.sort_by(|left, right| right.name.cmp(&left.name));
+    Ok(all)
 }
 
-/// What is to be said of a name, and whether there is more below it; nothing for one that is gone.
-fn look(pair: &Pair, item: Item) -> Result<(OsString, Option<(Option<FileChange>, bool)>)> {
-    let told = |name: &OsStr, kind, stat: &Stat| {
+/// What is to be said of a name.
+#[derive(Default)]
+struct Seen {
+    /// Nothing for one that is gone, or that only leads to others.
+    change: Option<FileChange>,
+    /// There is more below it.
+    is_directory: bool,
+}
+
+fn look(pair: &Pair, item: &Item) -> Result<Seen> {
+    let name = item.name.as_os_str();
+    let told = |kind, stat: &Stat| {
         let mut path = pair.path.clone();
         path.push(name.as_bytes());
         FileChange::new(&path, kind, entry_type(stat), size(stat))
     };
-    match item {
-        Item::Hidden(name) => {
-            let change = pair.look_below(&name)?.map(|stat| (Some(told(&name, ChangeKind::Deleted, &stat)), false));
-            Ok((name, change))
-        }
-        Item::Written(name) => {
-            let Some(stat) = pair.upper.look(&name)? else { return Ok((name, None)) };
-            let before = pair.look_below(&name)?;
-            if pair.is_whiteout(&name, &stat)? {
-                let change = before.map(|before| (Some(told(&name, ChangeKind::Deleted, &before)), false));
-                return Ok((name, change));
-            }
-            let is_directory = file_type(&stat) == FileType::Directory;
-            let change = match before {
-                None => Some(told(&name, ChangeKind::Added, &stat)),
-                // A directory that only leads to what was changed says nothing by itself.
-                Some(before) if is_directory && before.st_mode == stat.st_mode => None,
-                Some(_) => Some(told(&name, ChangeKind::Modified, &stat)),
-            };
-            Ok((name, Some((change, is_directory))))
-        }
+    let before = pair.look_below(name)?;
+    let deleted = |before: Option<Stat>| Seen { change: before.map(|before| told(ChangeKind::Deleted, &before)), is_directory: false };
+    if !item.is_written {
+        return Ok(deleted(before));
     }
+    let Some(stat) = pair.upper.look(name)? else { return Ok(Seen::default()) };
+    if pair.is_whiteout(name, &stat)? {
+        return Ok(deleted(before));
+    }
+    let is_directory = file_type(&stat) == FileType::Directory;
+    let change = match before {
+        None => Some(told(ChangeKind::Added, &stat)),
+        // A directory that only leads to what was changed says nothing by itself.
+        Some(before) if is_directory && before.st_mode == stat.st_mode => None,
+        Some(_) => Some(told(ChangeKind::Modified, &stat)),
+    };
+    Ok(Seen { change, is_directory })
 }

@@ -18,3 +18,4 @@ mod definitions;
 mod faults;
 mod identity;
 mod readme;
+mod workspaces;

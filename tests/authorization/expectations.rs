@@ -65,6 +65,11 @@ pub const ROUTES: &[Route] = &[
     // Nothing is started: a command that is refused passes the door as well. The process is nobody's.
     route("GET", "/v1/projects/{project}/environments/{environment_id}/activity", Needs::Viewer, 200, ""),
     route("GET", "/v1/projects/{project}/environments/{environment_id}/posture", Needs::Viewer, 200, ""),
+    route("GET", "/v1/projects/{project}/environments/{environment_id}/egress", Needs::Viewer, LET_IN, ""),
+    route("GET", "/v1/projects/{project}/environments/{environment_id}/changes", Needs::Viewer, LET_IN, ""),
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/changes/keep", Needs::Member, LET_IN, ""),
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/changes/drop", Needs::Member, LET_IN, ""),
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/setup", Needs::Member, LET_IN, ""),
     route("POST", "/v1/projects/{project}/environments/{environment_id}/wake", Needs::Member, LET_IN, ""),
     route("POST", "/v1/projects/{project}/environments/{environment_id}/sleep", Needs::Member, LET_IN, ""),
     route("POST", "/v1/projects/{project}/environments/{environment_id}/stop", Needs::Member, LET_IN, ""),

@@ -66,6 +66,9 @@ impl App {
             if let Err(error) = self.forget_old_processes().await {
                 tracing::warn!(%error, "old processes could not be forgotten");
             }
+            if let Err(error) = self.bound_output().await {
+                tracing::warn!(%error, "output beyond the bound could not be removed");
+            }
         }
     }
 

@@ -31,10 +31,10 @@ pub use audit::AuditQuery;
 pub use idempotency::{Outcome, Reply};
 pub use identity::access::{Access, Entered, Presented};
 pub use locks::KeyedLocks;
-pub use place::{Activity, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
+pub use place::{Activity, EgressPiece, EgressStart, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
 pub use provider::{AskedBy, Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
 pub use providers::Providers;
-pub use settings::{Retention, Settings};
+pub use settings::{LOG_BYTES, Retention, Settings};
 
 /// Seals values that must not be readable in the store.
 pub trait Sealer: Send + Sync {
@@ -108,6 +108,8 @@ impl App {
         self.tasks.spawn(async move { app.run_janitor().await });
         let app = self.clone();
         self.tasks.spawn(async move { app.watch_unfinished().await });
+        let app = self.clone();
+        self.tasks.spawn(async move { app.tell_all_places().await });
     }
 
     /// Asks the background work to end and waits for it and for every detached piece of work.

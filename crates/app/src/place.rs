@@ -1,7 +1,9 @@
 //! What Stead needs of whoever runs processes in an environment. A provider whose sandboxes can run something has a [`Place`].
 
 use async_trait::async_trait;
+use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::definition::Spec;
+use stead_domain::egress::EgressEntry;
 use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
 use stead_domain::process::{OutputStream, ProcessExit, ProcessLimits, TerminalSize};
 use stead_domain::{Code, Error, Timestamp};
@@ -47,6 +49,12 @@ pub trait Place: Send + Sync {
     /// Makes it ready for a command without one. Does nothing when it is awake.
     async fn wake(&self, environment: &Premises) -> Result<(), PlaceError>;
 
+    /// The definition is another one now. What may leave an environment that is awake is held to it at once; everything else waits until it
+    /// wakes anew. Does nothing when it is asleep.
+    async fn definition_changed(&self, _environment: &Premises) -> Result<(), PlaceError> {
+        Ok(())
+    }
+
     /// Ends everything that runs inside, by `TERM` and a grace period or at once, and leaves neither process nor mount behind. Does nothing when it is asleep.
     async fn sleep(&self, environment: EnvironmentId, at_once: bool) -> Result<(), PlaceError>;
 
@@ -60,6 +68,38 @@ pub trait Place: Send + Sync {
 
     /// Removes the output of a process that is over, or of all processes of an environment that is gone.
     async fn forget(&self, environment: EnvironmentId, process: Option<ProcessId>) -> Result<(), PlaceError>;
+
+    /// How much is stored of the output of each process, in whatever environment; nothing when the place does not know.
+    async fn stored_output(&self) -> Result<Vec<(EnvironmentId, ProcessId, u64)>, PlaceError> {
+        Ok(Vec::new())
+    }
+
+    /// What left the environment or wanted to, oldest first.
+    async fn egress(&self, _environment: EnvironmentId, _start: &EgressStart, _limit: usize) -> Result<EgressPiece, PlaceError> {
+        Err(PlaceError::Unsupported("it writes down nothing of what leaves an environment"))
+    }
+
+    /// What was written beside the workspace, in the order of the paths: at most `limit` after the first `skip`, only what `below` holds.
+    async fn changes(
+        &self,
+        _environment: &Premises,
+        _below: Option<&RelativePath>,
+        _skip: u64,
+        _limit: usize,
+    ) -> Result<Vec<FileChange>, PlaceError> {
+        Err(PlaceError::Unsupported("it keeps no changes apart from the workspace"))
+    }
+
+    /// Carries changes into the workspace, all or those that `paths` hold, and forgets them. Only while the environment sleeps. It may be
+    /// cut off anywhere and repeated.
+    async fn keep_changes(&self, _environment: &Premises, _paths: Option<&[RelativePath]>) -> Result<u64, PlaceError> {
+        Err(PlaceError::Unsupported("it keeps no changes apart from the workspace"))
+    }
+
+    /// Throws changes away, all or those that `paths` hold. Only while the environment sleeps.
+    async fn drop_changes(&self, _environment: &Premises, _paths: Option<&[RelativePath]>) -> Result<u64, PlaceError> {
+        Err(PlaceError::Unsupported("it keeps no changes apart from the workspace"))
+    }
 }
 
 /// The environment that something is to happen in.
@@ -124,6 +164,25 @@ pub struct Activity {
     pub memory_bytes: u64,
 }
 
+/// Where a list of what left an environment begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EgressStart {
+    Oldest,
+    /// After what was read before, in the place's own words.
+    After(String),
+    /// With as many of the latest as are asked for.
+    Latest,
+}
+
+/// A piece of that list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EgressPiece {
+    pub entries: Vec<EgressEntry>,
+    /// Where to go on, also when nothing more is there yet.
+    pub next: Option<String>,
+    pub has_more: bool,
+}
+
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PlaceError {
     /// There is no such program inside, or it cannot be run; nothing was started.
@@ -154,6 +213,11 @@ pub enum PlaceError {
     CannotBeMade { message: String, suggestion: String },
     #[error("the disk is full or refuses writes: {0}")]
     StorageFull(String),
+    /// Something must be done first.
+    #[error("{message}")]
+    InTheWay { message: String, suggestion: String },
+    #[error("this provider cannot do that: {0}")]
+    Unsupported(&'static str),
     #[error("{0}")]
     Failed(String),
 }
@@ -182,6 +246,10 @@ impl From<PlaceError> for Error {
             PlaceError::CannotBeMade { suggestion, .. } => Self::new(Code::PostureNotEnforced, message).suggestion(suggestion),
             PlaceError::StorageFull(_) => Self::new(Code::StorageFull, message)
                 .suggestion("free space under the data directory, then try again; `stead system df` shows what uses it"),
+            PlaceError::InTheWay { suggestion, .. } => Self::new(Code::Conflict, message).suggestion(suggestion),
+            PlaceError::Unsupported(_) => {
+                Self::new(Code::ProviderNotConfigured, message).suggestion("`stead provider list` shows what each can do")
+            }
             PlaceError::Failed(_) => Self::new(Code::ProviderFailed, message).suggestion("`stead doctor` says more"),
         }
     }

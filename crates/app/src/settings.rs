@@ -21,4 +21,9 @@ pub struct Retention {
     pub tombstones: Duration,
     /// Of processes that are over: their records and what they printed.
     pub logs: Duration,
+    /// What the processes of one environment may have printed together; beyond it the output of those that ended first goes.
+    pub log_bytes: u64,
 }
+
+/// The bound on output that an operator need not think about.
+pub const LOG_BYTES: u64 = 1 << 30;

@@ -5,8 +5,10 @@
 
 mod api_keys;
 mod audit;
+mod changes;
 mod client;
 mod connection;
+mod egress;
 mod endpoint;
 mod environments;
 mod error;

@@ -7,9 +7,11 @@ mod text_enum;
 
 pub mod api_key;
 pub mod audit;
+pub mod changes;
 pub mod context;
 pub mod definition;
 pub mod duration;
+pub mod egress;
 pub mod environment;
 pub mod error;
 pub mod host;

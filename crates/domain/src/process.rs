@@ -46,6 +46,14 @@ text_enum! {
 }
 
 text_enum! {
+    /// What Stead itself started a process for.
+    pub enum ProcessPurpose {
+        /// The definition's setup script.
+        Setup = "setup",
+    }
+}
+
+text_enum! {
     /// Which output a byte came from. A terminal has only one, and it counts as stdout.
     pub enum OutputStream {
         Stdout = "stdout",
@@ -159,4 +167,7 @@ pub struct Process {
     /// Why there was never a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// None: somebody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<ProcessPurpose>,
 }

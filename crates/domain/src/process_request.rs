@@ -43,6 +43,15 @@ pub struct NewProcess {
     pub limits: Option<ProcessLimits>,
 }
 
+/// The body of a setup.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetupRequest {
+    /// Also when it has run to its end for this version of the definition.
+    #[serde(default)]
+    pub again: bool,
+}
+
 /// A command to be run to its end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

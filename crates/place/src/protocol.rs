@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use stead_domain::ids::{EnvironmentId, ProcessId};
 use stead_domain::process::{ProcessExit, ProcessLimits, TerminalSize};
 
+use crate::blueprint::Blueprint;
+
 /// Grows when an older side would misunderstand.
 pub const PROTOCOL: u32 = 1;
 
@@ -52,6 +54,10 @@ pub enum Call {
     /// From now on nothing older than this fence runs or starts.
     Barrier {
         fence: u64,
+    },
+    /// The definition is now this. What may leave is held to it at once; whether the place as a whole is as it says is the answer.
+    Adopt {
+        blueprint: Box<Blueprint>,
     },
 }
 
@@ -136,6 +142,8 @@ pub enum Refusal {
     },
     /// This steward is about to leave: ask the next one.
     Leaving,
+    /// What is awake is not what the definition says, and only a new place can be.
+    Outdated,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -141,6 +141,7 @@ const TABLES: &[Table] = &[
             ("updated_at", Integer),
             ("deleted_at", Integer),
             ("destroyed_at", Integer),
+            ("setup_version", Integer),
         ],
     },
     Table {
@@ -178,6 +179,7 @@ const TABLES: &[Table] = &[
             ("exit", Text),
             ("error", Text),
             ("ended_at", Integer),
+            ("purpose", Text),
         ],
     },
     Table {

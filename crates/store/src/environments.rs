@@ -286,3 +286,14 @@ pub async fn of_deleted_projects(unit: &mut Unit) -> Result<Vec<EnvironmentId>> 
         .await?;
     rows.iter().map(|row| row.reader().parsed()).collect()
 }
+
+/// The version of the definition whose setup script has run to its end.
+pub async fn setup_version(unit: &mut Unit, id: EnvironmentId) -> Result<Option<u64>> {
+    let row = unit.fetch_optional("SELECT setup_version FROM environments WHERE id = $1", &[id.into()]).await?;
+    row.map_or(Ok(None), |row| row.reader().optional_count())
+}
+
+pub async fn set_setup_version(unit: &mut Unit, id: EnvironmentId, version: Option<u64>) -> Result<()> {
+    unit.execute("UPDATE environments SET setup_version = $2 WHERE id = $1", &[id.into(), version.into()]).await?;
+    Ok(())
+}

@@ -28,6 +28,7 @@ macro_rules! migrations {
 migrations! {
     1, "0001_foundation";
     2, "0002_processes";
+    3, "0003_setup";
 }
 
 /// The newest schema that this binary knows.

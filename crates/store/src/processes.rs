@@ -4,7 +4,7 @@ use stead_domain::Timestamp;
 use stead_domain::duration::Duration;
 use stead_domain::ids::{EnvironmentId, HostId, ProcessId, ProjectId};
 use stead_domain::page::PageRequest;
-use stead_domain::process::{Process, ProcessExit, ProcessStatus};
+use stead_domain::process::{Process, ProcessExit, ProcessPurpose, ProcessStatus};
 
 use crate::error::Result;
 use crate::sql::Sql;
@@ -15,7 +15,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, project_id, environment_id, sandbox_id, status, argv, cwd, stdin, terminal, timeout_ms, spec_version, fence, started_by,
-             created_at, exit, error FROM processes t WHERE ",
+             created_at, exit, error, purpose FROM processes t WHERE ",
             $rest
         )
     };
@@ -40,6 +40,7 @@ fn read(row: &Row) -> Result<Process> {
         created_at: row.time()?,
         exit: row.optional_json()?,
         error: row.optional_text()?,
+        purpose: row.optional_parsed()?,
     })
 }
 
@@ -47,7 +48,7 @@ fn read(row: &Row) -> Result<Process> {
 pub async fn insert(unit: &mut Unit, process: &Process, host: Option<HostId>) -> Result<()> {
     unit.execute(
         "INSERT INTO processes (id, project_id, environment_id, sandbox_id, host_id, status, argv, cwd, stdin, terminal, timeout_ms, spec_version,
-         fence, started_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+         fence, started_by, created_at, purpose) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
         &[
             process.id.into(),
             process.project_id.into(),
@@ -64,6 +65,7 @@ pub async fn insert(unit: &mut Unit, process: &Process, host: Option<HostId>) ->
             process.fence.into(),
             process.started_by.into(),
             process.created_at.into(),
+            process.purpose.into(),
         ],
     )
     .await?;
@@ -80,6 +82,17 @@ pub async fn find(unit: &mut Unit, project: ProjectId, environment: EnvironmentI
 /// Finds one for the server itself, whatever its project.
 pub async fn find_any(unit: &mut Unit, id: ProcessId) -> Result<Option<Process>> {
     unit.fetch_optional(select!("id = $1"), &[id.into()]).await?.as_ref().map(read).transpose()
+}
+
+/// The last one that was started for a purpose under a version of the definition.
+pub async fn latest(unit: &mut Unit, environment: EnvironmentId, purpose: ProcessPurpose, spec_version: u64) -> Result<Option<Process>> {
+    let row = unit
+        .fetch_optional(
+            select!("environment_id = $1 AND purpose = $2 AND spec_version = $3 ORDER BY id DESC LIMIT 1"),
+            &[environment.into(), purpose.into(), spec_version.into()],
+        )
+        .await?;
+    row.as_ref().map(read).transpose()
 }
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -38,6 +38,7 @@ from_text!(
     stead_domain::ids::HostId,
     stead_domain::ids::AuditId,
     stead_domain::ids::ProcessId,
+    stead_domain::process::ProcessPurpose,
     stead_domain::process::ProcessStatus,
     stead_domain::process::StdinMode,
     stead_domain::principal::Role,

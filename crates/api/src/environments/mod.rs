@@ -1,13 +1,18 @@
 //! Environments: one verb, one file.
 
 pub mod activity;
+pub mod changes;
+pub mod changes_drop;
+pub mod changes_keep;
 pub mod create;
 pub mod delete;
+pub mod egress;
 pub mod get;
 pub mod list;
 pub mod posture;
 pub mod reconcile;
 pub mod rollback;
+pub mod setup;
 pub mod sleep;
 pub mod stop;
 pub mod update;

@@ -76,7 +76,7 @@ impl House {
             data_dir: self.directory.path().to_owned(),
             address: "http://127.0.0.1:1".to_owned(),
             allow_unsandboxed: false,
-            retention: Retention { audit: long, tombstones: long, logs: long },
+            retention: Retention { audit: long, tombstones: long, logs: long, log_bytes: 1 << 30 },
         };
         let app = App::new(store, self.context.clone(), Providers::default().with(provider), Arc::new(Plain), settings, self.host);
         app.seed("tester", |_| Ok(())).await.unwrap();

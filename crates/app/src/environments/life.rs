@@ -22,12 +22,25 @@ impl App {
     pub async fn wake_environment(&self, entered: &Entered, id: EnvironmentId) -> Result<Outcome<Environment>> {
         let (app, whose) = (self.clone(), entered.clone());
         self.live_on(entered, async move {
+            check_usable(&app.get_environment(&whose, id).await?)?;
+            app.set_up(&whose, id, false).await?;
             let _passing = app.gates.pass(id).await;
             let (environment, ground) = app.awake_or_not(&whose, id).await?;
             check_usable(&environment)?;
             app.note_life(&whose, &environment, "environment.wake").await?;
             within(ground.place()?.wake(&premises(&environment))).await?;
             Ok(environment)
+        })
+        .await
+    }
+
+    /// Runs the setup script if it has not run for this version of the definition, or once more.
+    pub async fn set_up_environment(&self, entered: &Entered, id: EnvironmentId, again: bool) -> Result<Outcome<Environment>> {
+        let (app, whose) = (self.clone(), entered.clone());
+        self.live_on(entered, async move {
+            app.awake_or_not(&whose, id).await?;
+            app.set_up(&whose, id, again).await?;
+            app.get_environment(&whose, id).await
         })
         .await
     }
@@ -97,7 +110,7 @@ impl App {
         self.detached(async move { app.once(&caller, work).await }).await
     }
 
-    async fn awake_or_not(&self, entered: &Entered, id: EnvironmentId) -> Result<(Environment, Ground)> {
+    pub(crate) async fn awake_or_not(&self, entered: &Entered, id: EnvironmentId) -> Result<(Environment, Ground)> {
         let environment = self.get_environment(entered, id).await?;
         if !environment.status.is_live() {
             check_usable(&environment)?;
@@ -107,7 +120,7 @@ impl App {
         Ok((environment, ground))
     }
 
-    async fn note_life(&self, entered: &Entered, environment: &Environment, action: &'static str) -> Result<()> {
+    pub(crate) async fn note_life(&self, entered: &Entered, environment: &Environment, action: &'static str) -> Result<()> {
         let (context, caller) = (self.context.clone(), entered.caller.clone());
         let (project, target_id, name) = (environment.project_id, environment.id.to_string(), environment.name.clone());
         self.store
@@ -120,7 +133,7 @@ impl App {
             .await
     }
 
-    async fn lay_down(&self, place: &dyn Place, id: EnvironmentId, at_once: bool) -> Result<()> {
+    pub(crate) async fn lay_down(&self, place: &dyn Place, id: EnvironmentId, at_once: bool) -> Result<()> {
         within(place.sleep(id, at_once)).await?;
         self.settle(place, id).await
     }

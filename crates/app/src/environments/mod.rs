@@ -1,8 +1,11 @@
 //! Environments as records: create, read, edit, delete, and their versions.
 
+mod changes;
 mod create;
 mod delete;
+mod egress;
 mod life;
+mod news;
 mod posture;
 mod read;
 mod update;

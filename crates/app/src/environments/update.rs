@@ -79,6 +79,9 @@ impl App {
                 }
             };
             if let Some(environment) = self.try_to_update(entered, id, expected, edit.clone(), judged).await? {
+                if edit.spec.is_some() {
+                    self.tell_place(&environment).await;
+                }
                 return Ok(environment);
             }
         }

@@ -90,6 +90,9 @@ impl App {
             let wanted = self.get_version(entered, id, version).await?;
             let judged = self.judge_definition(&entered.caller, &present, wanted.spec, present.allow_unenforced, Some(version)).await;
             if let Some(outcome) = self.try_to_roll_back(entered, id, judged).await? {
+                if let Outcome::New(environment) = &outcome {
+                    self.tell_place(environment).await;
+                }
                 return Ok(outcome);
             }
         }

@@ -3,6 +3,7 @@
 //! A row says that a process was asked for and, in the end, how it ended. In between the place knows better: whoever reads asks it too, so
 //! that nothing that was said once is contradicted later. A task per live process writes down its end.
 
+mod bound;
 mod control;
 mod exec;
 mod forget;
@@ -10,6 +11,7 @@ mod gates;
 mod output;
 mod read;
 mod remove;
+mod setup;
 mod start;
 mod strays;
 mod wait;

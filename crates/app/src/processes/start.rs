@@ -5,7 +5,7 @@ use serde_json::Value;
 use stead_domain::environment::Environment;
 use stead_domain::ids::{EnvironmentId, ProcessId};
 use stead_domain::principal::Caller;
-use stead_domain::process::{Process, ProcessStatus, StdinMode};
+use stead_domain::process::{Process, ProcessPurpose, ProcessStatus, StdinMode};
 use stead_domain::process_request::NewProcess;
 use stead_domain::sandbox::Sandbox;
 use stead_domain::signal::Signal;
@@ -16,6 +16,7 @@ use crate::audit::{Act, record};
 use crate::idempotency::{self, Claim, Outcome, Reply};
 use crate::patience::within;
 use crate::place::{Place, PlaceError, Premises, StartProcess};
+use crate::processes::setup::{check_made, setup_script};
 use crate::processes::watch::Since;
 use crate::processes::{Ground, check_usable};
 use crate::{App, Entered};
@@ -26,6 +27,16 @@ pub(crate) struct Begun {
     pub ground: Ground,
     /// An earlier request with the same key began it.
     pub again: bool,
+}
+
+/// What is known before a start.
+struct Found {
+    environment: Environment,
+    sandbox: Sandbox,
+    /// The key of the request was used before.
+    is_known: bool,
+    /// The setup script, if there is one, has run for this version of the definition.
+    is_set_up: bool,
 }
 
 /// How a start at the place went.
@@ -54,7 +65,7 @@ impl App {
             return Err(self.unless_unknown(entered, environment, error).await);
         }
         let (app, entered) = (self.clone(), entered.clone());
-        self.detached(async move { app.begin_to_the_end(entered, environment, new).await }).await
+        self.detached(async move { app.begin_to_the_end(entered, environment, new, None).await }).await
     }
 
     /// An environment that is not the caller's to see comes before anything that is wrong with a request.
@@ -62,17 +73,34 @@ impl App {
         self.get_environment(entered, environment).await.err().unwrap_or(error)
     }
 
-    async fn begin_to_the_end(&self, entered: Entered, id: EnvironmentId, new: NewProcess) -> Result<Begun> {
+    pub(crate) async fn begin_to_the_end(
+        &self,
+        entered: Entered,
+        id: EnvironmentId,
+        new: NewProcess,
+        purpose: Option<ProcessPurpose>,
+    ) -> Result<Begun> {
         let _one_at_a_time = match idempotency::lock_key(&entered.caller) {
             Some(key) => Some(self.locks.lock(&key).await),
             None => None,
         };
-        let _passing = self.gates.pass(id).await;
-        let (environment, sandbox, is_known) = self.read_for_start(&entered, id).await?;
-        check_usable(&environment)?;
+        let (_passing, environment, sandbox, is_known) = loop {
+            let passing = self.gates.pass(id).await;
+            let Found { environment, sandbox, is_known, is_set_up } = self.read_for_start(&entered, id).await?;
+            match purpose {
+                Some(ProcessPurpose::Setup) => check_made(&environment, &sandbox)?,
+                None => check_usable(&environment)?,
+            }
+            // A repetition finds what the first request started, whatever the definition says by now.
+            if purpose.is_some() || is_known || is_set_up {
+                break (passing, environment, sandbox, is_known);
+            }
+            drop(passing);
+            self.set_up(&entered, id, false).await?;
+        };
         let ground = self.ground(sandbox.provider, sandbox.host_id)?;
         let place = ground.place()?;
-        let process = draft(self, &entered, &environment, &sandbox, &new);
+        let process = Process { purpose, ..draft(self, &entered, &environment, &sandbox, &new) };
         let premises = premises(&environment);
         let start = to_start(&process, new);
         // Another server may claim the same key for a sandbox of no host: then the claim has to come first.
@@ -100,7 +128,7 @@ impl App {
         }
     }
 
-    async fn read_for_start(&self, entered: &Entered, id: EnvironmentId) -> Result<(Environment, Sandbox, bool)> {
+    async fn read_for_start(&self, entered: &Entered, id: EnvironmentId) -> Result<Found> {
         let (project, caller, now) = (entered.project, entered.caller.clone(), self.context.now());
         self.store
             .read(move |unit| {
@@ -109,7 +137,12 @@ impl App {
                     let environment = found.ok_or_else(|| crate::environments::unknown(id))?;
                     let sandbox = sandboxes::find(unit, environment.sandbox_id).await?;
                     let sandbox = sandbox.ok_or_else(|| Error::internal(format!("environment {id} has no sandbox row")))?;
-                    Ok((environment, sandbox, idempotency::is_known(unit, &caller, now).await?))
+                    let is_set_up = match setup_script(&environment) {
+                        Some(_) => environments::setup_version(unit, id).await? == Some(environment.spec_version),
+                        None => true,
+                    };
+                    let is_known = idempotency::is_known(unit, &caller, now).await?;
+                    Ok(Found { environment, sandbox, is_known, is_set_up })
                 })
             })
             .await
@@ -249,6 +282,7 @@ fn draft(app: &App, entered: &Entered, environment: &Environment, sandbox: &Sand
         created_at: app.context.now(),
         exit: None,
         error: None,
+        purpose: None,
     }
 }
 

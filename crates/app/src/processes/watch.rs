@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use stead_domain::ids::ProcessId;
-use stead_domain::process::{ExitCause, Process, ProcessExit, ProcessStatus, ProcessUsage};
+use stead_domain::process::{ExitCause, Process, ProcessExit, ProcessPurpose, ProcessStatus, ProcessUsage};
 use stead_domain::{Error, Result};
 use stead_store::{processes, sandboxes};
 
@@ -114,12 +114,15 @@ impl App {
         if self.watches.begin(process.id) {
             let app = self.clone();
             self.tasks.spawn(async move {
-                let id = process.id;
+                let (id, purpose) = (process.id, process.purpose);
                 tokio::select! {
                     () = app.stopping.cancelled() => {}
                     () = app.watch_to_the_end(process, &ground, since) => {}
                 }
                 app.watches.end(id);
+                if purpose == Some(ProcessPurpose::Setup) && !app.stopping.is_cancelled() {
+                    app.conclude_left_setup(id).await;
+                }
             });
         }
     }

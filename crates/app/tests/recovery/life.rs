@@ -85,6 +85,7 @@ impl World {
                 audit: Duration::from_secs(1 << 30),
                 tombstones: Duration::from_secs(1 << 30),
                 logs: Duration::from_secs(1 << 30),
+                log_bytes: 4 << 20,
             },
         };
         let providers = Providers::default().with_patience(provider, patience);

@@ -13,4 +13,6 @@ mod processes;
 mod processes_life;
 mod removals;
 mod sandboxes;
+mod setups;
 mod storms;
+mod workspaces;

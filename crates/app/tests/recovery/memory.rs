@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use async_trait::async_trait;
 use stead_app::{Activity, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
 use stead_domain::Timestamp;
+use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::ids::{EnvironmentId, ProcessId};
 use stead_domain::process::{ExitCause, OutputStream, ProcessExit, ProcessUsage, TerminalSize};
 use tokio::sync::{Semaphore, watch};
@@ -53,6 +54,12 @@ pub struct MemoryPlace {
     /// Every program that was really started, in order, however often.
     started: Mutex<Vec<ProcessId>>,
     slept: Mutex<Vec<EnvironmentId>>,
+    /// Every definition that it was told of.
+    told: Mutex<Vec<(EnvironmentId, u64)>>,
+    /// What lies beside the workspaces.
+    pub beside: Mutex<Vec<FileChange>>,
+    /// How the next setup scripts end; without one they run until they are told otherwise.
+    pub setups: Mutex<VecDeque<i32>>,
     changes: watch::Sender<u64>,
     hung: Semaphore,
 }
@@ -66,6 +73,9 @@ impl MemoryPlace {
             plan: Mutex::default(),
             started: Mutex::default(),
             slept: Mutex::default(),
+            told: Mutex::default(),
+            beside: Mutex::default(),
+            setups: Mutex::default(),
             changes,
             hung,
         })
@@ -82,6 +92,10 @@ impl MemoryPlace {
 
     pub fn started(&self) -> Vec<ProcessId> {
         self.started.lock().unwrap().clone()
+    }
+
+    pub fn told(&self) -> Vec<(EnvironmentId, u64)> {
+        self.told.lock().unwrap().clone()
     }
 
     pub fn slept(&self) -> Vec<EnvironmentId> {
@@ -200,6 +214,12 @@ impl MemoryPlace {
                 let megabytes: usize = argument.parse().unwrap();
                 (0..megabytes).for_each(|_| program.print(OutputStream::Stdout, &vec![b'x'; 1 << 20]));
                 program.end_with(ExitCause::Exited, Some(0), None);
+            }
+            "sh" => {
+                if let Some(code) = self.setups.lock().unwrap().pop_front() {
+                    program.print(OutputStream::Stdout, b"one\ntwo\n");
+                    program.end_with(ExitCause::Exited, Some(code), None);
+                }
             }
             "slow" => program.end_with(ExitCause::Timeout, None, Some(9)),
             // Anything else runs until it is told otherwise.
@@ -352,6 +372,37 @@ impl Place for MemoryPlace {
 
     async fn wake(&self, _environment: &Premises) -> Result<(), PlaceError> {
         Ok(())
+    }
+
+    async fn definition_changed(&self, environment: &Premises) -> Result<(), PlaceError> {
+        self.told.lock().unwrap().push((environment.environment, environment.spec_version));
+        Ok(())
+    }
+
+    async fn stored_output(&self) -> Result<Vec<(EnvironmentId, ProcessId, u64)>, PlaceError> {
+        Ok(self.programs().iter().map(|(id, program)| (program.environment, *id, program.end)).collect())
+    }
+
+    async fn changes(
+        &self,
+        _environment: &Premises,
+        below: Option<&RelativePath>,
+        skip: u64,
+        limit: usize,
+    ) -> Result<Vec<FileChange>, PlaceError> {
+        let held =
+            |change: &FileChange| below.is_none_or(|below| below.holds(&RelativePath::parse("path", change.path.as_bytes()).unwrap()));
+        Ok(self.beside.lock().unwrap().iter().filter(|change| held(change)).skip(skip as usize).take(limit).cloned().collect())
+    }
+
+    async fn keep_changes(&self, _environment: &Premises, paths: Option<&[RelativePath]>) -> Result<u64, PlaceError> {
+        let mut beside = self.beside.lock().unwrap();
+        let before = beside.len();
+        beside.retain(|change| {
+            let path = RelativePath::parse("path", change.path.as_bytes()).unwrap();
+            paths.is_some_and(|paths| !paths.iter().any(|held| held.holds(&path)))
+        });
+        Ok((before - beside.len()) as u64)
     }
 
     async fn sleep(&self, environment: EnvironmentId, at_once: bool) -> Result<(), PlaceError> {

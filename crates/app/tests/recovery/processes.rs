@@ -37,7 +37,13 @@ impl Life {
         self.run(start(self.app.clone(), world.context.clone(), environment, command(words), key.map(str::to_owned))).map(process_of)
     }
 
-    fn spawn_process(&self, world: &World, environment: EnvironmentId, words: &[&str], key: &str) -> JoinHandle<Result<Outcome<Process>>> {
+    pub fn spawn_process(
+        &self,
+        world: &World,
+        environment: EnvironmentId,
+        words: &[&str],
+        key: &str,
+    ) -> JoinHandle<Result<Outcome<Process>>> {
         self.start(start(self.app.clone(), world.context.clone(), environment, command(words), Some(key.to_owned())))
     }
 

@@ -7,6 +7,8 @@ use stead_domain::definition::{Mount, NetworkAccess};
 use stead_domain::environment::{EnvironmentStatus, Purpose, TemplateId};
 use stead_domain::provider::ProviderName;
 
+use super::changes::{Changes, Drop, Keep, Setup};
+use super::egress::Egress;
 use super::lists::ListArguments;
 use super::words::{mount, one_of, pair};
 use crate::completion;
@@ -42,6 +44,16 @@ pub enum EnvironmentCommand {
     Stop(Reference),
     /// Show what its definition declares, and how far that is enforced
     Posture(Reference),
+    /// Run the definition's setup script
+    Setup(Setup),
+    /// Show what was written beside the workspace
+    Changes(Changes),
+    /// Carry what was written beside the workspace into it
+    Keep(Keep),
+    /// Throw away what was written beside the workspace
+    Drop(Drop),
+    /// Show what left it, or wanted to
+    Egress(Egress),
     /// Ask the provider how the sandbox is, and mend the record
     Reconcile(Reference),
 }

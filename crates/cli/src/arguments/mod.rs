@@ -1,5 +1,7 @@
 //! The command line as types; what the commands do stands in `commands`.
 
+pub mod changes;
+pub mod egress;
 pub mod environment;
 pub mod identity;
 pub mod lists;

@@ -56,6 +56,7 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
             audit: configuration.keep_audit.into(),
             tombstones: configuration.keep_tombstones.into(),
             logs: configuration.keep_logs.into(),
+            log_bytes: stead_app::LOG_BYTES,
         },
     };
     let app = App::new(store, context.clone(), providers, sealer(&directory, &context)?, app_settings, host);

@@ -45,6 +45,11 @@ impl BlockingClient {
         self.done(&Request::Add { environment: environment.to_owned(), policy: policy.clone(), sockets }, &descriptors)
     }
 
+    /// Connections that it no longer allows are closed.
+    pub fn update(&mut self, environment: &str, policy: &PolicyText) -> io::Result<()> {
+        self.done(&Request::Update { environment: environment.to_owned(), policy: policy.clone() }, &[])
+    }
+
     pub fn remove(&mut self, environment: &str) -> io::Result<()> {
         self.done(&Request::Remove { environment: environment.to_owned() }, &[])
     }

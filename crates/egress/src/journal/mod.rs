@@ -1,6 +1,7 @@
 //! The journal: a line for everything that was allowed, refused or ended, per environment.
 
 mod files;
+mod pages;
 mod writer;
 
 use std::net::IpAddr;
@@ -16,6 +17,7 @@ use crate::reason::Reason;
 use crate::sniff::Protocol;
 
 pub use files::read;
+pub use pages::{Piece, Position, Start, read_piece};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

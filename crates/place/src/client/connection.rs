@@ -12,6 +12,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
+use crate::blueprint::Blueprint;
 use crate::protocol::{Answer, Call, Decoder, PROTOCOL, Progress, Refusal, Request, Start, Word, encode};
 
 /// Why there is no answer.
@@ -128,6 +129,19 @@ impl Connection {
 
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Relaxed)
+    }
+
+    /// Asks it to be what the definition now says; whether it is.
+    pub async fn adopt(&self, blueprint: &Blueprint) -> Result<bool, Trouble> {
+        let version = blueprint.spec_version;
+        match self.call(Call::Adopt { blueprint: Box::new(blueprint.clone()) }, &[]).await {
+            Ok(_) => {
+                self.version.fetch_max(version, Ordering::Relaxed);
+                Ok(true)
+            }
+            Err(Trouble::Refused(Refusal::Outdated)) => Ok(false),
+            Err(trouble) => Err(trouble),
+        }
     }
 
     pub fn is_gone(&self) -> bool {

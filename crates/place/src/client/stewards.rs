@@ -98,6 +98,16 @@ impl Stewards {
                 if connection.version() == blueprint.spec_version {
                     return Ok(connection);
                 }
+                // Whoever asks read the definition before it was changed.
+                if connection.version() > blueprint.spec_version {
+                    return Err(Trouble::Outdated);
+                }
+                match connection.adopt(blueprint).await {
+                    Ok(true) => return Ok(connection),
+                    Ok(false) => {}
+                    Err(Trouble::Gone) => continue,
+                    Err(trouble) => return Err(trouble),
+                }
                 // Made from another version of the definition: nothing new begins under what is no longer meant.
                 match connection.call(Call::Activity, &[]).await {
                     Ok(Answer::Activity { processes: 0, .. }) => drop(connection.call(Call::Sleep { at_once: true }, &[]).await),
@@ -126,6 +136,17 @@ impl Stewards {
             }
         }
         Err(Trouble::Broken("the keeper of the environment does not come".to_owned()))
+    }
+
+    /// Tells the steward of an environment that is awake what the definition now is.
+    pub async fn adopt(&self, blueprint: &Blueprint) -> Result<(), Trouble> {
+        while let Some(connection) = self.find(blueprint.environment).await? {
+            match connection.adopt(blueprint).await {
+                Err(Trouble::Gone) => tokio::time::sleep(MOMENT).await,
+                outcome => return outcome.map(drop),
+            }
+        }
+        Ok(())
     }
 
     /// Starts a process. A steward that leaves at this very moment is replaced: the same process is never started twice.

@@ -6,9 +6,11 @@
 mod frame;
 mod reader;
 mod segments;
+mod sizes;
 mod writer;
 
 pub use frame::Kind;
 pub use reader::{Found, LastWords, Piece, last_words, read};
 pub use segments::{remove, trace};
+pub use sizes::sizes;
 pub use writer::{Caps, LogWriter};

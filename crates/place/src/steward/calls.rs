@@ -31,6 +31,7 @@ impl Steward {
                 Ok(None)
             }
             Call::Barrier { fence } => self.barrier(fence).map(Some),
+            Call::Adopt { blueprint } => self.adopt(*blueprint).map(Some),
         };
         match answered {
             Ok(None) => {}

@@ -48,6 +48,16 @@ impl Egress {
         Ok(())
     }
 
+    /// Holds what leaves to another policy, now and whenever it is handed over again.
+    pub fn hold_to(&mut self, policy: &PolicyText) {
+        self.policy = policy.clone();
+        let told = self.client.as_mut().map(|client| client.update(&self.environment, policy));
+        // Whoever does not answer is asked anew, and until then nothing new gets out of a relay that has ended.
+        if matches!(told, Some(Err(_))) {
+            self.lost();
+        }
+    }
+
     /// The relay has ended.
     pub fn lost(&mut self) {
         self.client = None;

@@ -1,6 +1,7 @@
 //! The small host-side process that keeps one awake environment: it holds the pipes, logs, ends, fence and limits of what runs inside, and
 //! ends it from outside. One thread, no runtime; it needs no server to go on.
 
+mod adoption;
 mod calls;
 mod clock;
 mod egress;
@@ -48,6 +49,8 @@ struct Steward {
     next_number: u64,
     /// Nothing older than this starts.
     fence: u64,
+    /// The latest version of the definition that it was told of, whether the place is as it says or not.
+    heard_version: u64,
     hold: Hold,
     /// Until then no output is read, because the disk does not take it.
     stalled_until: Option<u64>,
@@ -122,6 +125,7 @@ pub fn run(blueprint: Blueprint, first: OwnedFd) -> i32 {
         processes: BTreeMap::new(),
         next_number: 1,
         fence: 0,
+        heard_version: 0,
         hold: Hold::new(),
         stalled_until: None,
         last_sync: clock::milliseconds(),

@@ -101,6 +101,19 @@ impl Site<'_> {
     }
 }
 
+/// A directory of the host that was given for reading is not written by way of a layer over it either.
+pub fn check_writable(premises: &Premises) -> Result<(), PlaceError> {
+    let defaults = premises.spec.workspace_mount_defaults.clone().unwrap_or_default();
+    let path = defaults.workspace_path.unwrap_or_else(|| "/workspace".to_owned());
+    match premises.spec.mounts.iter().flatten().find(|mount| mount.path == path) {
+        Some(mount) if mount.access != MountAccess::ReadWrite => Err(PlaceError::InTheWay {
+            message: format!("`{}` is mounted read-only, so nothing can be kept in it", mount.source),
+            suggestion: "give the mount `access: rw`, or drop the changes".to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
 fn mounts(spec: &Spec) -> Result<Vec<Bind>, PlaceError> {
     let mounts = spec.mounts.iter().flatten().map(|mount| match mount.source.strip_prefix("host:") {
         Some(source) => {

@@ -4,8 +4,10 @@
 
 mod abilities;
 mod blueprint;
+mod changes;
 mod directory;
 mod host_paths;
+mod journal;
 mod place;
 mod relay;
 mod removal;

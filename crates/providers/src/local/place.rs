@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stead_app::{Activity, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
+use stead_app::{Activity, EgressPiece, EgressStart, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
+use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
 use stead_domain::process::{OutputStream, TerminalSize};
 use stead_place::Directories;
@@ -15,7 +16,9 @@ use stead_place::protocol::{self, Answer, Call, Refusal, Start};
 use tokio::task::spawn_blocking;
 
 use super::abilities::Known;
-use super::blueprint::Site;
+use super::blueprint::{Site, check_writable};
+use super::changes::{self, Layer};
+use super::journal;
 use super::relay::Relay;
 
 type Result<T, E = PlaceError> = std::result::Result<T, E>;
@@ -28,6 +31,8 @@ pub struct LocalPlace {
     skeleton: PathBuf,
     sandboxes: PathBuf,
     relay: Relay,
+    /// Where the relay writes down what it did.
+    journal: PathBuf,
     /// What the operator lets environments reach although it is not public.
     reachable: Vec<String>,
     abilities: Known,
@@ -42,7 +47,7 @@ impl LocalPlace {
         if let Err(error) = ready {
             tracing::warn!(%error, "the place for processes could not be made ready");
         }
-        Self { stewards, skeleton: skeleton(data_dir), sandboxes, relay, reachable, abilities }
+        Self { stewards, skeleton: skeleton(data_dir), sandboxes, relay, journal: data_dir.join("egress"), reachable, abilities }
     }
 
     fn blueprint(&self, premises: &Premises) -> Result<Blueprint> {
@@ -76,6 +81,17 @@ impl LocalPlace {
 
     fn sandbox(&self, sandbox: SandboxId) -> PathBuf {
         self.sandboxes.join(sandbox.to_string())
+    }
+
+    /// File work on what was written beside a workspace, where it may block.
+    async fn on_layer<T: Send + 'static>(
+        &self,
+        premises: &Premises,
+        work: impl FnOnce(Layer<'_>) -> changes::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (directory, workspace) = (self.sandbox(premises.sandbox).join("changes"), self.blueprint(premises)?.workspace.source);
+        let outcome = spawn_blocking(move || work(Layer { directory: &directory, workspace: &workspace }));
+        Ok(outcome.await.map_err(|error| PlaceError::Failed(error.to_string()))??)
     }
 
     async fn call(&self, environment: EnvironmentId, call: Call) -> Result<Answer> {
@@ -176,6 +192,10 @@ impl Place for LocalPlace {
         self.stewards.awaken(&self.prepare(environment).await?).await.map(drop).map_err(said)
     }
 
+    async fn definition_changed(&self, environment: &Premises) -> Result<()> {
+        self.stewards.adopt(&self.blueprint(environment)?).await.map_err(said)
+    }
+
     async fn sleep(&self, environment: EnvironmentId, at_once: bool) -> Result<()> {
         self.stewards.sleep(environment, at_once).await.map_err(said)
     }
@@ -198,15 +218,51 @@ impl Place for LocalPlace {
     }
 
     async fn forget(&self, environment: EnvironmentId, process: Option<ProcessId>) -> Result<()> {
-        let logs = self.stewards.directories().logs(environment);
+        let (logs, journal) = (self.stewards.directories().logs(environment), self.journal.clone());
         let removed = spawn_blocking(move || match process {
             Some(process) => log::remove(&logs, process),
             None => match std::fs::remove_dir_all(&logs) {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-                outcome => outcome,
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+                _ => journal::remove(&journal, environment),
             },
         });
         removed.await.map_err(|error| PlaceError::Failed(error.to_string()))?.map_err(|error| PlaceError::Failed(error.to_string()))
+    }
+
+    async fn stored_output(&self) -> Result<Vec<(EnvironmentId, ProcessId, u64)>> {
+        let logs = self.stewards.directories().all_logs().to_owned();
+        let sizes = spawn_blocking(move || log::sizes(&logs));
+        sizes.await.map_err(|error| PlaceError::Failed(error.to_string()))?.map_err(|error| PlaceError::Failed(error.to_string()))
+    }
+
+    async fn egress(&self, environment: EnvironmentId, start: &EgressStart, limit: usize) -> Result<EgressPiece> {
+        let (journal, start) = (self.journal.clone(), start.clone());
+        let read = spawn_blocking(move || journal::read(&journal, environment, &start, limit));
+        read.await.map_err(|error| PlaceError::Failed(error.to_string()))?.map_err(|error| PlaceError::Failed(error.to_string()))
+    }
+
+    async fn changes(&self, environment: &Premises, below: Option<&RelativePath>, skip: u64, limit: usize) -> Result<Vec<FileChange>> {
+        let below = below.cloned();
+        self.on_layer(environment, move |layer| changes::list(layer, below.as_ref(), skip, limit)).await
+    }
+
+    async fn keep_changes(&self, environment: &Premises, paths: Option<&[RelativePath]>) -> Result<u64> {
+        check_writable(environment)?;
+        let paths = paths.map(<[_]>::to_vec);
+        self.on_layer(environment, move |layer| match paths {
+            Some(paths) => changes::keep_some(layer, &paths),
+            None => changes::keep_all(layer),
+        })
+        .await
+    }
+
+    async fn drop_changes(&self, environment: &Premises, paths: Option<&[RelativePath]>) -> Result<u64> {
+        let paths = paths.map(<[_]>::to_vec);
+        self.on_layer(environment, move |layer| match paths {
+            Some(paths) => changes::drop_some(layer, &paths),
+            None => changes::drop_all(layer),
+        })
+        .await
     }
 }
 
@@ -235,6 +291,7 @@ fn said(trouble: Trouble) -> PlaceError {
             },
             Refusal::StorageFull { message } => PlaceError::StorageFull(message),
             Refusal::Failed { message } => PlaceError::Failed(message),
+            Refusal::Outdated => PlaceError::Outdated,
             Refusal::Leaving => PlaceError::Failed("the keeper of the environment was leaving; try again".to_owned()),
         },
         Trouble::Outdated => PlaceError::Outdated,

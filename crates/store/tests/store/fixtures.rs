@@ -148,6 +148,7 @@ impl Fixture {
             created_at: self.context.now(),
             exit: None,
             error: None,
+            purpose: None,
         }
     }
 

@@ -1,14 +1,17 @@
 //! `stead env …`.
 
 mod apply;
+mod changes;
 mod create;
 mod delete;
+mod egress;
 mod export;
 mod history;
 mod life;
 mod list;
 mod reconcile;
 mod rollback;
+mod setup;
 pub mod spec;
 mod update;
 mod view;
@@ -32,6 +35,11 @@ pub async fn run(invocation: &Invocation<'_>, command: EnvironmentCommand) -> Re
         EnvironmentCommand::Sleep(arguments) => life::sleep(invocation, &arguments).await,
         EnvironmentCommand::Stop(arguments) => life::stop(invocation, &arguments).await,
         EnvironmentCommand::Posture(arguments) => life::posture(invocation, &arguments).await,
+        EnvironmentCommand::Setup(arguments) => setup::run(invocation, &arguments).await,
+        EnvironmentCommand::Changes(arguments) => changes::list(invocation, &arguments).await,
+        EnvironmentCommand::Keep(arguments) => changes::keep(invocation, &arguments).await,
+        EnvironmentCommand::Drop(arguments) => changes::drop(invocation, &arguments).await,
+        EnvironmentCommand::Egress(arguments) => egress::run(invocation, &arguments).await,
         EnvironmentCommand::Reconcile(arguments) => reconcile::run(invocation, &arguments).await,
     }
 }

@@ -72,15 +72,14 @@ const LOCK: &str = "relay.lock";
 
 /// Whether an open file is still what its name says.
 fn is_at(file: &File, path: &Path) -> bool {
-    let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
-    matches!((file.metadata(), std::fs::metadata(path)), (Ok(held), Ok(there)) if identity(held) == identity(there))
+    let identity = |metadata: &std::fs::Metadata| (metadata.dev(), metadata.ino());
+    matches!((file.metadata(), std::fs::metadata(path)), (Ok(held), Ok(there)) if identity(&held) == identity(&there))
 }
 
 /// The kernel lets go of it however the process ends.
 fn lock(directory: &Path) -> Result<File, RunError> {
     let failed = |source| RunError::Directory { path: directory.to_owned(), source };
-    let file =
-        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(directory.join(LOCK)).map_err(failed)?;
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(directory.join(LOCK)).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(RunError::Running(directory.to_owned())),

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string,
     fsmount, fsopen, move_mount, open_tree,
@@ -37,6 +37,13 @@ impl Tree {
     }
 
     /// The same of an open path.
+    /// The same, for a path that somebody settled on before: no step of it may be a link by now.
+    pub fn clone_settled(path: &Path) -> Result<Self> {
+        let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let held = openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how);
+        Self::clone_at(held.step(format!("open {}, of which no step may be a link", path.display()))?.as_fd())
+    }
+
     pub fn clone_at(path: BorrowedFd<'_>) -> Result<Self> {
         let flags =
             OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE | OpenTreeFlags::AT_EMPTY_PATH;

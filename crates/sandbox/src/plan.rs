@@ -29,7 +29,7 @@ pub struct Overlay {
 /// What is seen at a target.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// A directory or file of the host.
+    /// A directory or file of the host. No step of its path may be a link.
     Host { path: PathBuf, access: Access },
     /// Layers of directories of the host.
     Overlay(Overlay),

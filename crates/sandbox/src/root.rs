@@ -112,7 +112,7 @@ impl Trees {
             let target = targets::relative(&bind.target)?;
             let (tree, is_directory, writable, layered) = match &bind.source {
                 Source::Host { path, access } => {
-                    let tree = Tree::clone_of(path)?;
+                    let tree = Tree::clone_settled(path)?;
                     let is_directory = targets::is_directory(tree.as_fd())?;
                     if let Some(identity) = identity {
                         tree.translate_from(tree.as_fd(), identity)?;

@@ -172,10 +172,8 @@ fn plan(blueprint: &Blueprint) -> Result<Plan, String> {
         let made = if bind.writable { Bind::read_write } else { Bind::read_only };
         plan.binds.push(made(bind.source.clone(), bind.path.clone()));
     }
-    if !matches!(workspace.access, WorkspaceKind::None) {
-        plan.protected.clone_from(&blueprint.protected);
-        plan.hidden.clone_from(&blueprint.hidden);
-    }
+    plan.protected.clone_from(&blueprint.protected);
+    plan.hidden.clone_from(&blueprint.hidden);
     plan.network = match &blueprint.network {
         blueprint::Network::Disabled => Network::None,
         blueprint::Network::Relayed { policy, .. } => Network::Own(outlets(policy)?),

@@ -10,6 +10,8 @@ use stead_egress::policy::{Access, PolicyText};
 use stead_place::Directories;
 use stead_place::blueprint::{Bind, Blueprint, Limits, Network, PROXY_PORT, Workspace, WorkspaceKind};
 
+use super::host_paths::HostPaths;
+
 /// Far above the ids of people, services and other tools' ranges; those of whole systems above those of single users.
 const FIRST_USER: u32 = 0x6000_0000;
 const FIRST_SYSTEM: u32 = 0x7000_0000;
@@ -25,6 +27,7 @@ pub struct Site<'a> {
     pub skeleton: &'a Path,
     /// Of this sandbox: `workspace` and `runtime`.
     pub sandbox: &'a Path,
+    pub host_paths: &'a HostPaths,
     /// Where the relay is found.
     pub relay: &'a Path,
     /// What the operator lets environments reach although it is not public.
@@ -44,7 +47,7 @@ impl Site<'_> {
         let defaults = spec.workspace_mount_defaults.clone().unwrap_or_default();
         let workspace_path = PathBuf::from(defaults.workspace_path.unwrap_or_else(|| "/workspace".to_owned()));
         let runtime_path = PathBuf::from(defaults.runtime_path.unwrap_or_else(|| "/runtime".to_owned()));
-        let mounts = mounts(spec)?;
+        let mounts = mounts(spec, self.host_paths)?;
         // A directory of the host in the workspace's place is the workspace.
         let bound = mounts.iter().find(|bind| bind.path == workspace_path);
         let source = bound.map_or_else(|| self.sandbox.join("workspace"), |bind| bind.source.clone());
@@ -60,7 +63,11 @@ impl Site<'_> {
             None if bound.is_some() => PROTECTED.iter().map(|path| (*path).to_owned()).collect(),
             None => Vec::new(),
         };
-        let inside = |paths: &[String]| paths.iter().map(|path| workspace_path.join(path)).collect();
+        // Nothing is seen of a workspace that is not there.
+        let seen = !matches!(access, WorkspaceKind::None);
+        let inside = |paths: &[String]| paths.iter().filter(|_| seen).map(|path| workspace_path.join(path)).collect();
+        let hidden: Vec<PathBuf> = inside(sandbox.hidden_paths.as_deref().unwrap_or_default());
+        let hidden = hidden.into_iter();
         let resources = sandbox.resources.unwrap_or_default();
         let is_system = sandbox.package_policy == Some(PackagePolicy::System);
         let relayed = |access, allowed_hosts: Option<Vec<String>>| Network::Relayed {
@@ -88,7 +95,7 @@ impl Site<'_> {
             workspace: Workspace { path: workspace_path.clone(), source, access },
             binds,
             protected: inside(&protected),
-            hidden: inside(sandbox.hidden_paths.as_deref().unwrap_or_default()),
+            hidden: hidden.chain(self.host_paths.of_the_system()).collect(),
             network,
             limits: Limits {
                 cpus: resources.cpus,
@@ -114,10 +121,14 @@ pub fn check_writable(premises: &Premises) -> Result<(), PlaceError> {
     }
 }
 
-fn mounts(spec: &Spec) -> Result<Vec<Bind>, PlaceError> {
+fn mounts(spec: &Spec, host_paths: &HostPaths) -> Result<Vec<Bind>, PlaceError> {
     let mounts = spec.mounts.iter().flatten().map(|mount| match mount.source.strip_prefix("host:") {
         Some(source) => {
-            Ok(Bind { source: source.into(), path: mount.path.clone().into(), writable: mount.access == MountAccess::ReadWrite })
+            let source = host_paths.settle(Path::new(source)).map_err(|message| PlaceError::CannotBeMade {
+                message,
+                suggestion: "put the directory back, or name another one in the definition".to_owned(),
+            })?;
+            Ok(Bind { source, path: mount.path.clone().into(), writable: mount.access == MountAccess::ReadWrite })
         }
         None => Err(PlaceError::CannotBeMade {
             message: format!("`{}` cannot be mounted: only directories of the host can", mount.source),

@@ -13,6 +13,9 @@ pub struct HostPaths {
     pub home: Option<PathBuf>,
 }
 
+/// What a place shows of the host's system, among other things that nobody keeps data in.
+const SYSTEM: &[&str] = &["/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+
 /// Where a path really leads: a link out of an allowed directory is no way in. A path that is not there leads where its text says.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
@@ -31,11 +34,36 @@ impl HostPaths {
             return Ok(());
         }
         if asked_by.own_user {
+            if wanted != path {
+                return Err(Error::field(field, format!("leads through a link to `{}`", wanted.display()))
+                    .suggestion(format!("name `{}` itself", wanted.display())));
+            }
             return self.check_own(field, &wanted);
         }
         Err(Error::new(Code::Forbidden, format!("`{field}`: the operator has not allowed mounts from `{}`", path.display()))
             .detail("field", field)
             .suggestion("start the server with --allow-host-path and a directory above it"))
+    }
+
+    /// The data directory, where it lies in a part of the system that every place shows: it is hidden there. Whoever runs the server as an
+    /// ordinary user is the same user inside.
+    pub fn of_the_system(&self) -> Option<PathBuf> {
+        let data_dir = real(&self.data_dir);
+        SYSTEM.iter().any(|part| data_dir.starts_with(part)).then_some(data_dir)
+    }
+
+    /// The second look, right before it is mounted: where the path leads now. Code inside may have put a link where a directory was; one that
+    /// leads out of what the operator allowed, or away from what was named, is not followed.
+    pub fn settle(&self, path: &Path) -> std::result::Result<PathBuf, String> {
+        let wanted = path.canonicalize().map_err(|error| format!("`{}` cannot be mounted: {error}", path.display()))?;
+        let data_dir = real(&self.data_dir);
+        if wanted.starts_with(&data_dir) || data_dir.starts_with(&wanted) {
+            return Err(format!("`{}` leads into the server's data directory or around it", path.display()));
+        }
+        if wanted == path || self.allowed.iter().any(|prefix| wanted.starts_with(real(prefix))) {
+            return Ok(wanted);
+        }
+        Err(format!("`{}` leads through a link to `{}`", path.display(), wanted.display()))
     }
 
     /// What the user who runs the server may mount without anybody's leave: what is that user's own, but never everything.
@@ -84,6 +112,12 @@ mod tests {
         assert!(paths.check("f", &at("home/project"), &stranger).is_err());
         for refused in [at("home"), at("data"), at("home/missing"), "/".into()] {
             assert!(paths.check("f", &refused, &own_user).is_err(), "{refused:?}");
+        }
+        std::os::unix::fs::symlink(at("home/project"), at("home/link")).unwrap();
+        assert!(paths.check("f", &at("home/link"), &own_user).is_err(), "what it leads to is to be named itself");
+        assert_eq!(paths.settle(&at("home/project")).unwrap(), at("home/project").canonicalize().unwrap());
+        for moved in ["home/link", "allowed/link", "allowed/data", "data", "home/missing"] {
+            assert!(paths.settle(&at(moved)).is_err(), "{moved}");
         }
         let before = AskedBy { own_user: false, mounted_before: vec![at("home/project").display().to_string()] };
         assert!(paths.check("f", &at("home/project"), &before).is_ok());

@@ -41,7 +41,7 @@ pub struct Local {
     root: PathBuf,
     trash: Trash,
     host: HostId,
-    host_paths: HostPaths,
+    host_paths: Arc<HostPaths>,
     sync: Arc<SharedSync>,
     place: Option<(LocalPlace, Known)>,
 }
@@ -68,7 +68,7 @@ impl Local {
             Err(error) if error.kind() == ErrorKind::NotFound => write_marker(&marker, installation)?,
             Err(error) => return Err(failed(error)),
         }
-        let host_paths = HostPaths { allowed: allow_host_paths, data_dir: data_dir.to_owned(), home: std::env::home_dir() };
+        let host_paths = Arc::new(HostPaths { allowed: allow_host_paths, data_dir: data_dir.to_owned(), home: std::env::home_dir() });
         let sync = Arc::new(SharedSync::open(&root).map_err(failed)?);
         Ok(Self { root, trash: Trash::open(trash).map_err(failed)?, host, host_paths, sync, place: None })
     }
@@ -76,7 +76,8 @@ impl Local {
     /// Also runs processes, with the help of others that `roles` says how to start.
     #[must_use]
     pub fn with_processes(mut self, data_dir: &Path, roles: Roles, abilities: Known) -> Self {
-        self.place = Some((LocalPlace::new(data_dir, self.root.clone(), roles, abilities.clone()), abilities));
+        self.place =
+            Some((LocalPlace::new(data_dir, self.root.clone(), Arc::clone(&self.host_paths), roles, abilities.clone()), abilities));
         self
     }
 

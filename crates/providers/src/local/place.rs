@@ -1,6 +1,7 @@
 //! Processes in local sandboxes: what the server asks, in the words of the place protocol.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,6 +19,7 @@ use tokio::task::spawn_blocking;
 use super::abilities::Known;
 use super::blueprint::{Site, check_writable};
 use super::changes::{self, Layer};
+use super::host_paths::HostPaths;
 use super::journal;
 use super::relay::Relay;
 
@@ -30,6 +32,7 @@ pub struct LocalPlace {
     stewards: Stewards,
     skeleton: PathBuf,
     sandboxes: PathBuf,
+    host_paths: Arc<HostPaths>,
     relay: Relay,
     /// Where the relay writes down what it did.
     journal: PathBuf,
@@ -39,7 +42,7 @@ pub struct LocalPlace {
 }
 
 impl LocalPlace {
-    pub fn new(data_dir: &Path, sandboxes: PathBuf, roles: Roles, abilities: Known) -> Self {
+    pub fn new(data_dir: &Path, sandboxes: PathBuf, host_paths: Arc<HostPaths>, roles: Roles, abilities: Known) -> Self {
         let Roles { spawner, relay, reachable } = roles;
         let stewards = Stewards::new(Directories::below(data_dir), spawner);
         // Neither is worth a server that does not start: whatever is wrong is said when something is to be run.
@@ -47,7 +50,18 @@ impl LocalPlace {
         if let Err(error) = ready {
             tracing::warn!(%error, "the place for processes could not be made ready");
         }
-        Self { stewards, skeleton: skeleton(data_dir), sandboxes, relay, journal: data_dir.join("egress"), reachable, abilities }
+        // What is mounted from there is named without links.
+        let sandboxes = sandboxes.canonicalize().unwrap_or(sandboxes);
+        Self {
+            stewards,
+            skeleton: skeleton(data_dir),
+            sandboxes,
+            host_paths,
+            relay,
+            journal: data_dir.join("egress"),
+            reachable,
+            abilities,
+        }
     }
 
     fn blueprint(&self, premises: &Premises) -> Result<Blueprint> {
@@ -56,6 +70,7 @@ impl LocalPlace {
             directories: self.stewards.directories(),
             skeleton: &self.skeleton,
             sandbox: &sandbox,
+            host_paths: &self.host_paths,
             relay: self.relay.directory(),
             reachable: &self.reachable,
         };

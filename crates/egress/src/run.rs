@@ -2,7 +2,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub async fn run(options: Options, context: Context, stop: CancellationToken) ->
         let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(|source| RunError::Directory { path: path.clone(), source })?;
     }
-    let _lock = lock(&options.directory)?;
+    let lock = lock(&options.directory)?;
     let path = control::socket_path(&options.directory);
     let listener = listen(&path).map_err(|source| RunError::Socket { path: path.clone(), source })?;
     let tasks = TaskTracker::new();
@@ -58,18 +58,28 @@ pub async fn run(options: Options, context: Context, stop: CancellationToken) ->
     let limits = Limits { all_connections: options.limits.all_connections.min(affordable_connections()), ..options.limits };
     let shared = Shared::new(limits, options.resolver, journal, context.randomness);
     control::serve(listener, shared, stop).await;
-    let _ = std::fs::remove_file(path);
+    // Only ours: the directory may have been removed and made again for another relay meanwhile.
+    if is_at(&lock, &options.directory.join(LOCK)) {
+        let _ = std::fs::remove_file(path);
+    }
     // The last lines are written when nobody can hand in another.
     tasks.close();
     tasks.wait().await;
     Ok(())
 }
 
+const LOCK: &str = "relay.lock";
+
+/// Whether an open file is still what its name says.
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |metadata: &std::fs::Metadata| (metadata.dev(), metadata.ino());
+    matches!((file.metadata(), std::fs::metadata(path)), (Ok(held), Ok(there)) if identity(&held) == identity(&there))
+}
+
 /// The kernel lets go of it however the process ends.
 fn lock(directory: &Path) -> Result<File, RunError> {
     let failed = |source| RunError::Directory { path: directory.to_owned(), source };
-    let file =
-        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(directory.join("relay.lock")).map_err(failed)?;
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(directory.join(LOCK)).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(RunError::Running(directory.to_owned())),

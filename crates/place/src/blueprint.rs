@@ -36,6 +36,15 @@ pub struct Blueprint {
     pub hidden: Vec<PathBuf>,
     pub network: Network,
     pub limits: Limits,
+    /// The inside is root of its own copy of the host's system; what it changes of it lands in layers below this directory.
+    #[serde(default)]
+    pub system: Option<PathBuf>,
+    /// The first of its ids on the outside, where root makes it: no two environments have the same.
+    #[serde(default)]
+    pub identity: Option<u32>,
+    /// Processes inside may look into each other.
+    #[serde(default)]
+    pub allow_ptrace: bool,
     /// What every process gets before its own variables.
     pub env: Vec<(String, String)>,
     /// Asleep after so long without a process.

@@ -1,6 +1,7 @@
 //! The root that the inside sees: a system that is read-only or the place's own, and a few places to write.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, statat, symlinkat};
@@ -145,8 +146,10 @@ fn own_parts(plan: &Plan, layers: &Path, volatile: bool, identity: Option<Identi
     for part in plan.skeleton.system() {
         let own = layers.join(part.name);
         let (upper, work) = (own.join("upper"), own.join("work"));
-        for directory in [&upper, &work] {
+        for directory in [&own, &upper, &work] {
             std::fs::create_dir_all(directory).step(format!("make {}", directory.display()))?;
+            // Seen by ids that do not own it, whatever the mask is that it is made under; what holds all of it is closed to others.
+            std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o755)).step(format!("open {}", directory.display()))?;
         }
         let overlay = crate::plan::Overlay { lower: part.lower, upper, work, volatile };
         trees.push((part.target, layers::mount_over(&overlay, &[], identity, identity.filter(|_| part.owned))?));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use stead_egress::policy::{Access, Policy, PolicyText};
 use stead_sandbox::cgroup::{Availability, Group, Limits};
-use stead_sandbox::{Bind, Event, Network, Outlet, Outlets, Overlay, Place, Plan, Skeleton};
+use stead_sandbox::{Bind, Event, Network, Outlet, Outlets, Overlay, Place, Plan, RootView, Skeleton};
 
 use crate::blueprint::{self, Blueprint, PROXY_PORT, WorkspaceKind};
 
@@ -151,6 +151,12 @@ fn plan(blueprint: &Blueprint) -> Result<Plan, String> {
     let skeleton = Skeleton::open(&blueprint.skeleton).ok_or("the prepared parts of the root are gone")?;
     let mut plan = Plan::new(skeleton);
     let workspace = &blueprint.workspace;
+    plan.identity = blueprint.identity;
+    plan.allow_ptrace = blueprint.allow_ptrace;
+    if let Some(layers) = &blueprint.system {
+        plan.system = true;
+        plan.root = RootView::HostCopy { layers: layers.clone(), volatile: false };
+    }
     plan.hostname.clone_from(&blueprint.hostname);
     plan.directory.clone_from(&workspace.path);
     match &workspace.access {

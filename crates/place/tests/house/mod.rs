@@ -46,6 +46,9 @@ impl House {
             hidden: Vec::new(),
             network: Network::Disabled,
             limits: Limits::default(),
+            system: None,
+            identity: None,
+            allow_ptrace: false,
             env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
             idle_milliseconds: 60_000,
         }

@@ -45,12 +45,22 @@ impl Abilities {
             // Nothing but the workspace and what is thrown away can be written; that nothing is installed into it cannot be told from work.
             .with("sandbox.package_policy", &[("none", Enforcement::BestEffort)])
             .unless(place, "sandbox.package_policy", &["workspace"])
+            .unless(also(&self.own_system()).as_deref(), "sandbox.package_policy", &["system"])
+            .unless(place, "sandbox.allow_ptrace", &["true"])
             .unless(also(&self.cpus).as_deref(), "sandbox.resources.cpus", &["*"])
             .unless(also(&self.memory).as_deref(), "sandbox.resources.memory_mb", &["*"])
             .unless(also(&self.pids).as_deref(), "sandbox.resources.pids", &["*"])
             .unless(place, "sandbox.protected_paths", &["*"])
             .unless(place, "sandbox.hidden_paths", &["*"])
             .unless(place, "mounts", &["host:ro", "host:rw"])
+    }
+
+    /// A copy of the host's system with the ids of a whole one.
+    fn own_system(&self) -> Obstacle {
+        if rustix::process::geteuid().is_root() {
+            return self.layers.clone();
+        }
+        Some("only a server that root runs can give an environment the ids of a whole system".to_owned())
     }
 
     /// Takes away the limits that cannot be held, so that the rest can be.

@@ -4,11 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stead_app::{PlaceError, Premises};
-use stead_domain::definition::{MountAccess, NetworkAccess, SEARCH_PATH, SandboxMode, Spec, WorkspaceAccess};
+use stead_domain::definition::{MountAccess, NetworkAccess, PackagePolicy, SEARCH_PATH, SandboxMode, Spec, WorkspaceAccess};
+use stead_domain::ids::EnvironmentId;
 use stead_egress::policy::{Access, PolicyText};
 use stead_place::Directories;
 use stead_place::blueprint::{Bind, Blueprint, Limits, Network, PROXY_PORT, Workspace, WorkspaceKind};
 
+/// Far above the ids of people, services and other tools' ranges; those of whole systems above those of single users.
+const FIRST_USER: u32 = 0x6000_0000;
+const FIRST_SYSTEM: u32 = 0x7000_0000;
 /// Who everybody is inside.
 const USER: &str = "stead";
 const IDLE: Duration = Duration::from_secs(300);
@@ -58,6 +62,7 @@ impl Site<'_> {
         };
         let inside = |paths: &[String]| paths.iter().map(|path| workspace_path.join(path)).collect();
         let resources = sandbox.resources.unwrap_or_default();
+        let is_system = sandbox.package_policy == Some(PackagePolicy::System);
         let relayed = |access, allowed_hosts: Option<Vec<String>>| Network::Relayed {
             relay: self.relay.to_owned(),
             policy: PolicyText { access, allowed_hosts: allowed_hosts.unwrap_or_default(), reachable: self.reachable.to_vec() },
@@ -75,8 +80,11 @@ impl Site<'_> {
             run: self.directories.run(premises.environment),
             logs: self.directories.logs(premises.environment),
             skeleton: self.skeleton.to_owned(),
+            system: is_system.then(|| self.sandbox.join("system")),
+            identity: Some(identity(premises.environment, is_system)),
+            allow_ptrace: sandbox.allow_ptrace.unwrap_or(false),
             hostname: hostname(&premises.name),
-            env: variables(spec, &workspace_path, &network),
+            env: variables(spec, &workspace_path, &network, is_system),
             workspace: Workspace { path: workspace_path.clone(), source, access },
             binds,
             protected: inside(&protected),
@@ -119,13 +127,14 @@ fn mounts(spec: &Spec) -> Result<Vec<Bind>, PlaceError> {
     mounts.collect()
 }
 
-fn variables(spec: &Spec, workspace: &Path, network: &Network) -> Vec<(String, String)> {
-    let home = format!("/home/{USER}");
+fn variables(spec: &Spec, workspace: &Path, network: &Network, is_system: bool) -> Vec<(String, String)> {
+    let user = if is_system { "root" } else { USER };
+    let home = if is_system { "/root".to_owned() } else { format!("/home/{USER}") };
     let mut variables: Vec<(String, String)> = [
         ("PATH", SEARCH_PATH),
         ("HOME", home.as_str()),
-        ("USER", USER),
-        ("LOGNAME", USER),
+        ("USER", user),
+        ("LOGNAME", user),
         ("SHELL", "/bin/bash"),
         ("LANG", "C.UTF-8"),
         ("STEAD_WORKSPACE", &workspace.display().to_string()),
@@ -147,6 +156,14 @@ fn variables(spec: &Spec, workspace: &Path, network: &Network) -> Vec<(String, S
         variables.push((name.clone(), value.clone()));
     }
     variables
+}
+
+/// The first of the ids of an environment on the host, where root makes it. It follows from the environment's own id, whose last digits are
+/// drawn at random: one of some hundred million ids for a place with one user, one of some thirty thousand ranges for a whole system.
+fn identity(environment: EnvironmentId, is_system: bool) -> u32 {
+    let drawn = u64::from_str_radix(&environment.short(), 16).unwrap_or(0);
+    let within = |count: u32| u32::try_from(drawn % u64::from(count)).unwrap_or(0);
+    if is_system { FIRST_SYSTEM + within(0x7f00) * 0x1_0000 } else { FIRST_USER + within(0x0fff_0000) }
 }
 
 /// What a host may be called: letters, digits and dashes.

@@ -150,3 +150,41 @@ fn a_changed_policy_holds_at_once_and_what_leaves_is_written_down() {
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.contains("refused") && shown.contains("localhost"), "{shown}");
 }
+
+/// The relay that this server's environments go through.
+fn relay_of(server: &Server) -> Option<rustix::process::Pid> {
+    let directory = server.path().join("relay").display().to_string();
+    let of = |entry: std::fs::DirEntry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let words = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let mut words = words.split(|byte| *byte == 0).skip(1);
+        (words.next()? == b"relay" && words.next()? == directory.as_bytes()).then_some(pid)
+    };
+    let pid = std::fs::read_dir("/proc").unwrap().flatten().find_map(of)?;
+    rustix::process::Pid::from_raw(pid)
+}
+
+#[test]
+fn the_next_relay_is_told_the_policy_that_was_adopted() {
+    let server = Server::builder().with(&["--egress-allow", "localhost"]).start();
+    if !can_run(&server) {
+        return;
+    }
+    let _relay = RelayEnd(&server);
+    let outside = Outside::start();
+    let here = format!("localhost:{}", outside.port);
+    let elsewhere = format!("other.example:{}", outside.port);
+    let home = Home::new(&server, "web", json!({"sandbox": {"network_access": "allowlist", "allowed_hosts": [here, elsewhere]}}));
+    let stays = home.start(json!(["sleep", "600"]));
+    home.edit(json!({"allowed_hosts": [elsewhere]}));
+    rustix::process::kill_process(relay_of(&server).unwrap(), rustix::process::Signal::KILL).unwrap();
+    until("the next relay has it, and refuses", || {
+        let answer = expect(&home.http.post(&home.path("/exec"), json!({"command": outside.listen("head -n 1")})), 200);
+        assert!(!text(&answer, "stdout").contains("tick"), "{answer}");
+        text(&answer, "stdout").contains("403")
+    });
+    home.edit(json!({"allowed_hosts": [here, elsewhere]}));
+    let answer = expect(&home.http.post(&home.path("/exec"), json!({"command": outside.listen("grep -m 1 tick")})), 200);
+    assert_eq!(answer["stdout"], "tick\n", "{answer}");
+    assert!(!home.is_over(&stays));
+}

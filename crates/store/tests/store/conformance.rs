@@ -65,6 +65,7 @@ macro_rules! cases {
             crate::processes::a_list_is_of_one_environment_and_in_pages,
             crate::processes::a_host_finds_its_unfinished_ones_and_those_of_nobody,
             crate::processes::old_ones_are_found_and_go_with_their_environment,
+            crate::processes::the_last_of_a_purpose_is_found_and_what_was_set_up_is_kept,
         )
     };
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use stead_domain::environment::EnvironmentStatus;
 use stead_domain::ids::{HostId, PrincipalId, ProcessId};
 use stead_domain::page::PageRequest;
-use stead_domain::process::{ExitCause, Process, ProcessExit, ProcessStatus, ProcessUsage, StdinMode, TerminalSize};
+use stead_domain::process::{ExitCause, Process, ProcessExit, ProcessPurpose, ProcessStatus, ProcessUsage, StdinMode, TerminalSize};
 use stead_domain::{Error, Timestamp};
 use stead_store::maintenance::{self, Horizon};
 use stead_store::processes::{self, ProcessFilter};
@@ -177,4 +177,42 @@ pub async fn old_ones_are_found_and_go_with_their_environment(fixture: &Fixture)
         .unwrap();
     assert_eq!((found.iter().map(|row| row.id).collect::<Vec<_>>(), count), (vec![old], 1));
     assert_eq!((deleted, again, find(fixture, kept).await), (true, false, None));
+}
+
+pub async fn the_last_of_a_purpose_is_found_and_what_was_set_up_is_kept(fixture: &Fixture) {
+    let project = fixture.project("default").await;
+    let environment = fixture.place(project, "web").await.unwrap();
+    let mut rows = Vec::new();
+    for (purpose, spec_version) in
+        [(Some(ProcessPurpose::Setup), 1), (Some(ProcessPurpose::Setup), 1), (None, 1), (Some(ProcessPurpose::Setup), 2)]
+    {
+        rows.push(Process { purpose, spec_version, ..fixture.process(&environment) });
+    }
+    let (written, id) = (rows.clone(), environment.id);
+    let (found, versions, saved) = fixture
+        .store
+        .write(move |unit| {
+            Box::pin(async move {
+                for process in &written {
+                    processes::insert(unit, process, None).await?;
+                }
+                let mut found = Vec::new();
+                for version in 1..=3 {
+                    found.push(processes::latest(unit, id, ProcessPurpose::Setup, version).await?);
+                }
+                let mut versions = vec![environments::setup_version(unit, id).await?];
+                environments::set_setup_version(unit, id, Some(2)).await?;
+                versions.push(environments::setup_version(unit, id).await?);
+                // Whoever saves the rest of the row leaves it alone.
+                environments::save(unit, &environment).await?;
+                let saved = environments::setup_version(unit, id).await?;
+                environments::set_setup_version(unit, id, None).await?;
+                versions.push(environments::setup_version(unit, id).await?);
+                Ok::<_, Error>((found, versions, saved))
+            })
+        })
+        .await
+        .unwrap();
+    assert_eq!(found, [Some(rows[1].clone()), Some(rows[3].clone()), None]);
+    assert_eq!((versions, saved), (vec![None, Some(2), None], Some(2)));
 }

@@ -44,8 +44,11 @@ test: deps lint ## Install what is missing, lint, and run every test
 prove: deps ## Run every test with the proofs at their full size
 	STEAD_PROVE=1 $(CARGO) $(TESTS) --workspace $(if $(NEXTEST),--profile prove)
 
-bench: ## Measure; results are written as JSON
-	$(CARGO) run --release -p stead-bench
+bench: ## Measure beside native processes and containers; results are written as JSON and as a picture
+	@scripts/dependencies bench || true
+	$(CARGO) build --release -p stead -p stead-bench
+	$(TARGET_DIRECTORY)/release/stead-bench --out $(TARGET_DIRECTORY)/bench.json
+	@echo "Written to $(TARGET_DIRECTORY)/bench.json and beside it"
 
 install: ## Install the command, completion and a systemd user unit below PREFIX (default ~/.local)
 	$(CARGO) build --release -p stead

@@ -178,6 +178,31 @@ async fn an_idle_environment_leaves_nothing_behind() {
 }
 
 #[tokio::test]
+async fn what_is_left_behind_keeps_it_awake_without_a_busy_keeper() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let blueprint = Blueprint { idle_milliseconds: 100, ..house.blueprint(environment) };
+    let start = house.start("setsid sleep 2 >/dev/null 2>&1 &");
+    house.stewards.start(&blueprint, &start).await.unwrap();
+    house.until_over(environment, start.process).await;
+    let connection = house.stewards.find(environment).await.unwrap().unwrap();
+    let Answer::Hello { pid, .. } = connection.call(Call::Hello { protocol: 1 }, &[]).await.unwrap() else { panic!("no hello") };
+    let used = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let fields: Vec<u64> = stat.rsplit(')').next().unwrap().split_whitespace().filter_map(|field| field.parse().ok()).collect();
+        // Ticks of processor time, of its own and for the kernel; the first field is a letter.
+        fields[10] + fields[11]
+    };
+    let before = used();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(blueprint.run.exists(), "something still runs inside");
+    assert!(used() - before < 30, "the keeper is busy: {} ticks in a second", used() - before);
+    while blueprint.run.exists() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
 async fn a_flood_of_output_is_kept_to_its_cap() {
     let house = House::new();
     let environment = EnvironmentId::new(&house.context);

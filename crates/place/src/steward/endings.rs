@@ -151,7 +151,8 @@ impl Steward {
         });
         let dirty = self.processes.values().any(|kept| kept.log.is_dirty()).then_some(self.last_sync + SYNC_EVERY);
         let idle = self.processes.is_empty().then_some(self.idle_since + self.blueprint.idle_milliseconds);
-        let leaving = self.leaving.as_ref().map(|leaving| leaving.deadline);
+        // Once everything has ended, only a full disk is waited for, and that has a time of its own.
+        let leaving = self.leaving.as_ref().filter(|_| !self.inside.is_over()).map(|leaving| leaving.deadline);
         let relay = self.egress.as_ref().and_then(|egress| egress.due);
         let look = Some(self.last_look + LOOK_EVERY);
         deadlines.chain(look).chain(dirty).chain(idle).chain(leaving).chain(self.stalled_until).chain(relay).min()
@@ -170,6 +171,10 @@ impl Steward {
         }
         if self.stalled_until.is_some_and(|until| until <= now) {
             self.try_the_disk_again(now);
+        }
+        // What was left behind is work too: it is looked at again after another while, and not all the time.
+        if self.processes.is_empty() && now >= self.idle_since + self.blueprint.idle_milliseconds && self.inside.has_strays() {
+            self.idle_since = now;
         }
         if let Some(egress) = &mut self.egress
             && egress.due.is_some_and(|due| due <= now)

@@ -146,6 +146,33 @@ async fn a_killed_steward_takes_all_with_it_and_the_rest_is_told() {
 }
 
 #[tokio::test]
+async fn when_its_time_is_up_so_is_that_of_what_it_left() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let blueprint = house.blueprint(environment);
+    // Of another command: it stays.
+    let other = house.start("setsid sleep 1000 >/dev/null 2>&1 & echo other");
+    house.stewards.start(&blueprint, &other).await.unwrap();
+    house.until_over(environment, other.process).await;
+    let script = "(trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 1001 & sleep 1002' >/dev/null 2>&1 &) ; sleep 1003";
+    let timed = Start { timeout_milliseconds: Some(300), ..house.start(script) };
+    house.stewards.start(&blueprint, &timed).await.unwrap();
+    assert_eq!(house.until_over(environment, timed.process).await.exit.unwrap().cause, ExitCause::Timeout);
+    let mut left = String::new();
+    for _ in 0..100 {
+        let look = house.start("cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -o 'sleep 10[0-9][0-9]'");
+        house.stewards.start(&blueprint, &look).await.unwrap();
+        house.until_over(environment, look.process).await;
+        left = house.text(environment, look.process, None).await;
+        if left == "sleep 1000\n" {
+            break;
+        }
+    }
+    assert_eq!(left, "sleep 1000\n");
+    house.stewards.sleep(environment, true).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_terminal_is_one() {
     let house = House::new();
     let environment = EnvironmentId::new(&house.context);

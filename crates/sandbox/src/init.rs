@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
+use crate::family;
 use crate::place::{StartFailure, StartStep};
 use crate::spawn::{Prepared, Stack};
 use crate::terminal;
@@ -13,6 +14,7 @@ use crate::wire::{Reader, Writer};
 
 pub const START: u8 = 1;
 pub const SIGNAL: u8 = 2;
+pub const END_FAMILY: u8 = 3;
 
 pub const READY: u8 = 10;
 pub const OUTLETS: u8 = 15;
@@ -114,6 +116,12 @@ impl Init {
                     // SAFETY: plain system call. The pid is a child that is not reaped yet, so it names that process; the group is its own.
                     unsafe { libc::kill(-*pid, i32::try_from(signal).unwrap_or(0)) };
                 }
+                Ok(())
+            }
+            END_FAMILY => {
+                let (id, mark) = (message.number()?, message.bytes()?);
+                let first = self.running.iter().find(|(_, known)| **known == id).map(|(pid, _)| *pid);
+                family::end(first, &mark);
                 Ok(())
             }
             _ => Err(io::Error::from_raw_os_error(libc::EBADMSG)),

@@ -9,6 +9,7 @@ mod apart;
 mod capabilities;
 pub mod cgroup;
 mod error;
+mod family;
 mod identity;
 mod init;
 mod kernel;

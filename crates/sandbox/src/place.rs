@@ -11,7 +11,7 @@ use crate::apart::{self, above_standard, close_all_but, end_with, reset_signals}
 use crate::cgroup::Group;
 use crate::error::{Error, Result, Step};
 use crate::identity::Identity;
-use crate::init::{self, ENDED, FAILED, NOT_STARTED, OUTLETS, READY, SIGNAL, START, STARTED};
+use crate::init::{self, END_FAMILY, ENDED, FAILED, NOT_STARTED, OUTLETS, READY, SIGNAL, START, STARTED};
 use crate::kernel::{self, Forked};
 use crate::outlets::Outlet;
 use crate::plan::{Command, Network, Plan};
@@ -229,6 +229,15 @@ impl Place {
             .number(signal as u64)
             .send(self.socket.as_fd(), &[])
             .map_err(|error| ended_or(error, "ask init to send a signal"))
+    }
+
+    /// Ends a process, its children, theirs, and whoever left it with this variable among its own (`NAME=value`). It may be over itself.
+    pub fn end_family(&self, process: u64, mark: &[u8]) -> Result<()> {
+        Writer::new(END_FAMILY)
+            .number(process)
+            .bytes(mark)
+            .send(self.socket.as_fd(), &[])
+            .map_err(|error| ended_or(error, "ask init to end a family"))
     }
 
     /// Ends everything inside, whatever it is doing, and waits until it is gone.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use stead_domain::ids::ProcessId;
 use stead_domain::process::OutputStream;
 use stead_sandbox::{Command, Limit, Streams};
 
@@ -15,6 +16,14 @@ use super::{GRACE, Leaving, Steward, clock};
 use crate::blueprint::Blueprint;
 use crate::log::{self, Caps, LogWriter};
 use crate::protocol::{Answer, Call, PROTOCOL, Refusal, Request, Start};
+
+/// Tells a program which process it belongs to, and us who belongs to it.
+const MARK: &str = "STEAD_PROCESS";
+
+/// What everything that a process starts has among its variables.
+pub fn mark(process: ProcessId) -> Vec<u8> {
+    format!("{MARK}={process}").into_bytes()
+}
 
 impl Steward {
     pub(super) fn call(&mut self, peer: u64, request: Request, bytes: &[u8]) {
@@ -109,6 +118,7 @@ impl Steward {
         let workspace = &self.blueprint.workspace.path;
         let directory = start.cwd.as_ref().map(|directory| workspace.join(Path::new(directory)));
         let mut env = self.blueprint.env.clone();
+        env.push((MARK.to_owned(), start.process.to_string()));
         if start.terminal.is_some() {
             env.push(("TERM".to_owned(), "xterm-256color".to_owned()));
         }
@@ -129,13 +139,13 @@ impl Steward {
         }
     }
 
-    fn stdin(&mut self, process: stead_domain::ids::ProcessId, offset: u64, bytes: &[u8], end: bool) -> Result<Answer, Refusal> {
+    fn stdin(&mut self, process: ProcessId, offset: u64, bytes: &[u8], end: bool) -> Result<Answer, Refusal> {
         let kept = self.processes.get_mut(&process).ok_or(Refusal::NoProcess)?;
         let offset = kept.stdin.take(offset, bytes, end)?;
         Ok(Answer::Written { offset })
     }
 
-    fn signal(&mut self, process: stead_domain::ids::ProcessId, signal: i32) -> Result<Answer, Refusal> {
+    fn signal(&mut self, process: ProcessId, signal: i32) -> Result<Answer, Refusal> {
         let kept = self.processes.get(&process).ok_or(Refusal::NoProcess)?;
         if !kept.runs() {
             return Err(Refusal::Over);
@@ -146,7 +156,7 @@ impl Steward {
         Ok(Answer::Done)
     }
 
-    fn resize(&mut self, process: stead_domain::ids::ProcessId, size: stead_domain::process::TerminalSize) -> Result<Answer, Refusal> {
+    fn resize(&mut self, process: ProcessId, size: stead_domain::process::TerminalSize) -> Result<Answer, Refusal> {
         let kept = self.processes.get(&process).ok_or(Refusal::NoProcess)?;
         let terminal = kept.terminal().ok_or(if kept.terminal { Refusal::Over } else { Refusal::NoTerminal })?;
         let size = rustix::termios::Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };

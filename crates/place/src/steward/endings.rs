@@ -7,6 +7,7 @@ use stead_domain::ids::ProcessId;
 use stead_domain::process::{ExitCause, OutputStream, ProcessExit, ProcessUsage};
 use stead_sandbox::{Event, Exit, StartFailure, StartStep};
 
+use super::calls::mark;
 use super::egress::Egress;
 use super::kept::State;
 use super::stdin::Stdin;
@@ -88,11 +89,16 @@ impl Steward {
             ended_at: clock::now(),
             limits_hit: limits_hit.into_iter().collect(),
         };
+        let overdue = (kept.ended_by == Some(ExitCause::Timeout)).then_some(kept.number);
         if !stored {
             kept.state = State::Ended(Box::new(exit));
             self.stalled_until = Some(clock::milliseconds() + FULL_DISK);
         } else if kept.write_end(exit).is_err() {
             self.stalled_until = Some(clock::milliseconds() + FULL_DISK);
+        }
+        // Its time was up for whatever it left behind, too.
+        if let (Some(number), Ok(place)) = (overdue, self.inside.place()) {
+            let _ = place.end_family(number, &mark(id));
         }
     }
 
@@ -195,9 +201,10 @@ impl Steward {
     }
 
     fn end_the_overdue(&mut self, now: u64) {
-        let mut signals = Vec::new();
+        let (mut signals, mut families) = (Vec::new(), Vec::new());
         for kept in self.processes.values_mut().filter(|kept| kept.runs()) {
             if kept.last_deadline.is_some_and(|deadline| deadline <= now) {
+                families.push((kept.number, mark(kept.id)));
                 signals.push((kept.number, Signal::KILL));
                 kept.last_deadline = Some(now + GRACE.as_millis() as u64);
             } else if kept.last_deadline.is_none() && kept.deadline.is_some_and(|deadline| deadline <= now) {
@@ -209,6 +216,9 @@ impl Steward {
         if let Ok(place) = self.inside.place() {
             for (number, signal) in signals {
                 let _ = place.signal(number, signal.as_raw());
+            }
+            for (number, mark) in families {
+                let _ = place.end_family(number, &mark);
             }
         }
     }

@@ -167,9 +167,9 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
+        let _ = std::fs::remove_file(&self.log);
         if Arc::strong_count(&self.directory) == 1 {
             super::beside::end(self.path());
-            let _ = std::fs::remove_file(&self.log);
         }
     }
 }

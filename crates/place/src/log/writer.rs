@@ -50,6 +50,10 @@ pub struct LogWriter {
     tail: VecDeque<Segment>,
     /// Something was written that is not on the disk yet.
     dirty: bool,
+    /// Earlier segments that are not on the disk yet, by where they begin. A fast writer does not wait for the disk between two of them.
+    unsynced: Vec<(u64, File)>,
+    /// Where the present segment begins.
+    begins: u64,
 }
 
 impl LogWriter {
@@ -63,7 +67,19 @@ impl LogWriter {
             }
             outcome => outcome?,
         };
-        Ok(Self { directory: directory.to_owned(), process, caps, file, filled: 0, end: 0, head: 1, tail: VecDeque::new(), dirty: true })
+        Ok(Self {
+            directory: directory.to_owned(),
+            process,
+            caps,
+            file,
+            filled: 0,
+            end: 0,
+            head: 1,
+            tail: VecDeque::new(),
+            dirty: true,
+            unsynced: Vec::new(),
+            begins: 0,
+        })
     }
 
     pub fn end(&self) -> u64 {
@@ -71,7 +87,7 @@ impl LogWriter {
     }
 
     pub fn is_dirty(&self) -> bool {
-        self.dirty
+        self.dirty || !self.unsynced.is_empty()
     }
 
     /// Appends what came from a stream. On an error nothing of it counts, and the same call may be made again.
@@ -114,6 +130,10 @@ impl LogWriter {
     }
 
     pub fn sync(&mut self) -> io::Result<()> {
+        while let Some((_, earlier)) = self.unsynced.last() {
+            earlier.sync_data()?;
+            self.unsynced.pop();
+        }
         if self.dirty {
             self.file.sync_data()?;
             self.dirty = false;
@@ -122,7 +142,6 @@ impl LogWriter {
     }
 
     fn next_segment(&mut self) -> io::Result<()> {
-        self.sync()?;
         let path = segments::named(&self.directory, self.process, self.end);
         let file = match make(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -131,7 +150,12 @@ impl LogWriter {
             }
             outcome => outcome?,
         };
-        self.file = file;
+        let earlier = std::mem::replace(&mut self.file, file);
+        if self.dirty {
+            self.unsynced.push((self.begins, earlier));
+        }
+        self.begins = self.end;
+        self.dirty = true;
         self.filled = 0;
         if self.head < self.caps.head() {
             self.head += 1;
@@ -140,6 +164,8 @@ impl LogWriter {
         }
         while self.head + self.tail.len() > self.caps.segments() {
             if let Some(oldest) = self.tail.pop_front() {
+                // What is given up need not reach the disk.
+                self.unsynced.retain(|(begins, _)| *begins != oldest.begins);
                 fs::remove_file(oldest.path)?;
             }
         }

@@ -66,47 +66,64 @@ impl Steward {
         if start.fence < self.fence {
             return Err(Refusal::Fenced);
         }
-        let log = match LogWriter::create(&self.blueprint.logs, start.process, Caps::default()) {
-            // It was started before, and is over.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(Some(Answer::Known)),
-            outcome => outcome.map_err(|error| Refusal::StorageFull { message: error.to_string() })?,
+        // A trace is there before the process is: whoever asks again after a crash in between finds it, and it never begins twice.
+        let full = |error: io::Error| Refusal::StorageFull { message: error.to_string() };
+        let noted = match &mut self.starts {
+            Some(starts) if starts.knows(start.process) || log::trace(&self.blueprint.logs, start.process).map_err(full)? => {
+                return Ok(Some(Answer::Known));
+            }
+            Some(starts) => starts.note(start.process).is_ok(),
+            None => false,
         };
-        let asked = self.ask(peer, number, start, log);
-        if let Err(error) = asked {
+        let log = if noted {
+            None
+        } else {
+            match LogWriter::create(&self.blueprint.logs, start.process, Caps::default()) {
+                // It was started before, and is over.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(Some(Answer::Known)),
+                outcome => Some(outcome.map_err(full)?),
+            }
+        };
+        if let Err(error) = self.ask(peer, number, start, log) {
             let _ = log::remove(&self.blueprint.logs, start.process);
-            self.processes.remove(&start.process);
-            return Err(Refusal::Failed { message: error.to_string() });
+            return Err(error);
         }
         Ok(None)
     }
 
-    fn ask(&mut self, peer: u64, request: u64, start: &Start, log: LogWriter) -> io::Result<()> {
+    fn ask(&mut self, peer: u64, request: u64, start: &Start, log: Option<LogWriter>) -> Result<(), Refusal> {
+        let failed = |error: io::Error| Refusal::Failed { message: error.to_string() };
         let number = self.next_number;
         self.next_number += 1;
         let events = self.inside.events();
         let command = self.command(start);
-        let place = self.inside.place()?;
-        let mut kept;
+        let place = self.inside.place().map_err(failed)?;
+        let broken = |error: stead_sandbox::Error| Refusal::Failed { message: error.to_string() };
+        let mut pipes = Vec::new();
+        let mut stdin = Stdin::new(None, start.terminal.is_some());
         if let Some(size) = start.terminal {
-            kept = Kept::new(start.process, number, start.fence, log, Stdin::new(None, true), peer, request);
-            kept.terminal = true;
-            place.request(number, &command, Streams::Terminal { rows: size.rows, cols: size.cols }).map_err(io::Error::other)?;
+            place.request(number, &command, Streams::Terminal { rows: size.rows, cols: size.cols }).map_err(broken)?;
         } else {
-            let (stdin, ours) = if start.stdin_open {
-                let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
-                rustix::io::ioctl_fionbio(&ours, true)?;
-                (theirs, Some(ours))
-            } else {
-                (rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?, None)
-            };
-            let (stdout, their_stdout) = output()?;
-            let (stderr, their_stderr) = output()?;
-            kept = Kept::new(start.process, number, start.fence, log, Stdin::new(ours, false), peer, request);
-            let theirs = [stdin.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()];
-            place.request(number, &command, Streams::Pipes(theirs)).map_err(io::Error::other)?;
-            kept.reads(OutputStream::Stdout, stdout);
-            kept.reads(OutputStream::Stderr, stderr);
+            let (their_stdin, our_stdin) = input(start.stdin_open).map_err(failed)?;
+            let (stdout, their_stdout) = output().map_err(failed)?;
+            let (stderr, their_stderr) = output().map_err(failed)?;
+            let theirs = [their_stdin.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()];
+            place.request(number, &command, Streams::Pipes(theirs)).map_err(broken)?;
+            stdin = Stdin::new(our_stdin, false);
+            pipes = vec![(OutputStream::Stdout, stdout), (OutputStream::Stderr, stderr)];
         }
+        let log = match log {
+            Some(log) => log,
+            // While the program is being started.
+            None => LogWriter::create(&self.blueprint.logs, start.process, Caps::default()).map_err(|error| {
+                // Nobody would keep what it says.
+                let _ = place.end_family(number, &mark(start.process));
+                Refusal::StorageFull { message: error.to_string() }
+            })?,
+        };
+        let mut kept = Kept::new(start.process, number, start.fence, log, stdin, peer, request);
+        kept.terminal = start.terminal.is_some();
+        pipes.into_iter().for_each(|(stream, pipe)| kept.reads(stream, pipe));
         kept.out_of_memory_before = events.out_of_memory;
         kept.out_of_processes_before = events.out_of_processes;
         kept.deadline = start.timeout_milliseconds.map(|milliseconds| kept.started.saturating_add(milliseconds));
@@ -189,6 +206,16 @@ impl Steward {
             }
         }
     }
+}
+
+/// What a program reads, and our end of it if it is to be fed.
+fn input(open: bool) -> io::Result<(OwnedFd, Option<OwnedFd>)> {
+    if !open {
+        return Ok((rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?, None));
+    }
+    let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(&ours, true)?;
+    Ok((theirs, Some(ours)))
 }
 
 /// A pipe that a program writes and we read without waiting.

@@ -9,6 +9,7 @@ mod endings;
 mod inside;
 mod kept;
 mod peer;
+mod starts;
 mod stdin;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use self::egress::Egress;
 use self::inside::Inside;
 use self::kept::{Hold, Kept};
 use self::peer::Peer;
+use self::starts::Starts;
 use crate::blueprint::Blueprint;
 use crate::protocol::{Answer, Refusal, Word};
 use crate::{socket_path, steward_lock};
@@ -46,6 +48,8 @@ struct Steward {
     peers: BTreeMap<u64, Peer>,
     next_peer: u64,
     processes: BTreeMap<ProcessId, Kept>,
+    /// None before the first process is over: what wakes an environment is not to wait for it.
+    starts: Option<Starts>,
     next_number: u64,
     /// Nothing older than this starts.
     fence: u64,
@@ -123,6 +127,7 @@ pub fn run(blueprint: Blueprint, first: OwnedFd) -> i32 {
         peers: BTreeMap::new(),
         next_peer: 1,
         processes: BTreeMap::new(),
+        starts: None,
         next_number: 1,
         fence: 0,
         heard_version: 0,
@@ -285,6 +290,10 @@ impl Steward {
         self.processes.retain(|_, kept| !kept.is_finished());
         if self.processes.is_empty() && before > 0 {
             self.idle_since = clock::milliseconds();
+        }
+        if self.starts.is_none() && self.processes.len() < before {
+            // Without it the next ones are only slower.
+            self.starts = Starts::open(&self.blueprint.logs).ok();
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use stead_providers::local::{Abilities, Known, Tell};
 use tokio::task::spawn_blocking;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::host::{self, Report};
@@ -17,7 +17,8 @@ const AGAIN: Duration = Duration::from_secs(30);
 /// The trial under way. What is known grows in [`Known`].
 pub struct Finding {
     tasks: TaskTracker,
-    stop: CancellationToken,
+    /// A server that could not start lets go of this without a word, and the trial is not to complain of its end then.
+    stop: DropGuard,
 }
 
 /// Begins. Until the trial has answered, what worked the last time is taken to work.
@@ -31,12 +32,12 @@ pub fn find_out(data_dir: &Path) -> (Known, Finding) {
     let (stopped, data_dir) = (stop.clone(), data_dir.to_owned());
     tasks.spawn(async move { stopped.run_until_cancelled(until_known(data_dir, tell)).await });
     tasks.close();
-    (known, Finding { tasks, stop })
+    (known, Finding { tasks, stop: stop.drop_guard() })
 }
 
 impl Finding {
     pub async fn end(self) {
-        self.stop.cancel();
+        drop(self.stop);
         self.tasks.wait().await;
     }
 }

@@ -41,11 +41,13 @@ fn contents(path: &Path) -> BTreeSet<String> {
     let mut left = vec![path.to_owned()];
     while let Some(directory) = left.pop() {
         for entry in std::fs::read_dir(&directory).unwrap() {
-            let entry = entry.unwrap().path();
+            let entry = entry.unwrap();
+            let (kind, entry) = (entry.file_type().unwrap(), entry.path());
             let name = entry.strip_prefix(path).unwrap().display().to_string();
             if !name.starts_with("stead.db") && name != "trash" {
                 found.insert(name);
-                if entry.is_dir() {
+                // A link of the skeleton leads out of it, to where others come and go.
+                if kind.is_dir() {
                     left.push(entry);
                 }
             }

@@ -11,7 +11,7 @@ use stead_domain::{Error, Result, Timestamp};
 use stead_store::{environments, hosts, idempotency, sandboxes, settings};
 
 use crate::App;
-use crate::provider::Provider;
+use crate::provider::{Listed, Provider};
 use crate::reconcile::mark_presence;
 
 const EVERY: Duration = Duration::from_secs(60);
@@ -51,6 +51,11 @@ impl App {
     }
 
     pub(crate) async fn run_janitor(&self) {
+        for provider in self.providers.all().filter(|provider| provider.is_made_at_once()) {
+            if let Err(error) = self.remove_unrecorded(&**provider).await {
+                tracing::warn!(provider = %provider.name(), %error, "what the last server left unrecorded is looked at later");
+            }
+        }
         let mut sightings = HashMap::new();
         loop {
             if !self.pause(EVERY).await {
@@ -127,6 +132,23 @@ impl App {
         Ok(())
     }
 
+    /// Removes at once what a server had made when it was killed and could not record any more. Nothing ever ran in it, so one look is enough.
+    async fn remove_unrecorded(&self, provider: &dyn Provider) -> Result<()> {
+        let known: HashSet<SandboxId> = self.rows_of(provider).await?.into_iter().map(|(id, _)| id).collect();
+        let restored_at = self.restored_at().await?;
+        for Listed { sandbox, .. } in provider.list().await? {
+            if known.contains(&sandbox) || restored_at.is_some_and(|restored_at| sandbox.made_at() <= restored_at) {
+                continue;
+            }
+            // Whoever holds this is making it, and its row comes next.
+            let Some(_guard) = self.locks.try_lock(&sandbox.to_string()) else { continue };
+            if !self.is_recorded(sandbox).await? && provider.discard_unused(sandbox).await? {
+                tracing::info!(%sandbox, provider = %provider.name(), "removed what was made and never recorded");
+            }
+        }
+        Ok(())
+    }
+
     /// When a backup was last put in place of what was there.
     async fn restored_at(&self) -> Result<Option<Timestamp>> {
         let text =
@@ -170,10 +192,25 @@ impl App {
         }
     }
 
-    /// Removes what carries our label and has no live row. Looked up once more by itself: the two lists are from different moments.
     async fn remove_stranger(&self, provider: &dyn Provider, id: SandboxId, resource_id: &str) -> Result<()> {
-        let live = self
-            .store
+        // Whoever holds this is making it, and its row comes next.
+        match self.locks.try_lock(&id.to_string()) {
+            Some(_guard) => self.remove_unknown(provider, id, Some(resource_id)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Removes what carries our label and has no live row. Looked up once more by itself: two lists are from different moments.
+    pub(crate) async fn remove_unknown(&self, provider: &dyn Provider, id: SandboxId, resource_id: Option<&str>) -> Result<()> {
+        if !self.is_recorded(id).await? {
+            tracing::info!(sandbox = %id, provider = %provider.name(), "removing what no row knows");
+            provider.destroy(id, resource_id).await?;
+        }
+        Ok(())
+    }
+
+    async fn is_recorded(&self, id: SandboxId) -> Result<bool> {
+        self.store
             .read(move |unit| {
                 Box::pin(async move {
                     let row = sandboxes::find(unit, id).await?;
@@ -181,11 +218,6 @@ impl App {
                     Ok::<_, Error>(used || row.is_some_and(|row| row.destroyed_at.is_none()))
                 })
             })
-            .await?;
-        if !live {
-            tracing::info!(sandbox = %id, provider = %provider.name(), "removing what no row knows");
-            provider.destroy(id, Some(resource_id)).await?;
-        }
-        Ok(())
+            .await
     }
 }

@@ -56,6 +56,7 @@ pub struct App {
     pub(crate) key_uses: Arc<identity::KeyUses>,
     pub(crate) gates: Arc<processes::Gates>,
     pub(crate) watches: Arc<processes::Watches>,
+    ends: Arc<processes::Ends>,
     /// Every task has an owner: shutdown waits for these.
     tasks: TaskTracker,
     stopping: CancellationToken,
@@ -74,6 +75,7 @@ impl App {
             key_uses: Arc::new(identity::KeyUses::default()),
             gates: Arc::default(),
             watches: Arc::default(),
+            ends: Arc::default(),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
         }

@@ -70,6 +70,10 @@ impl Provider for Patient {
         self.inner.place()
     }
 
+    fn is_made_at_once(&self) -> bool {
+        self.inner.is_made_at_once()
+    }
+
     async fn create(&self, request: &NewSandbox) -> Result<Resource, ProviderError> {
         self.within(self.inner.create(request)).await
     }
@@ -88,6 +92,10 @@ impl Provider for Patient {
 
     async fn destroy(&self, sandbox: SandboxId, resource_id: Option<&str>) -> Result<(), ProviderError> {
         self.within(self.inner.destroy(sandbox, resource_id)).await
+    }
+
+    async fn discard_unused(&self, sandbox: SandboxId) -> Result<bool, ProviderError> {
+        self.within(self.inner.discard_unused(sandbox)).await
     }
 
     async fn list(&self) -> Result<Vec<Listed>, ProviderError> {

@@ -39,11 +39,21 @@ pub trait Provider: Send + Sync {
         None
     }
 
+    /// Whether to make a sandbox costs next to nothing, and nobody is harmed by one without a row until the janitor finds it.
+    fn is_made_at_once(&self) -> bool {
+        false
+    }
+
     async fn create(&self, request: &NewSandbox) -> Result<Resource, ProviderError>;
     async fn inspect(&self, sandbox: &Sandbox) -> Result<Observation, ProviderError>;
     async fn start(&self, sandbox: &Sandbox) -> Result<(), ProviderError>;
     async fn stop(&self, sandbox: &Sandbox) -> Result<(), ProviderError>;
     async fn destroy(&self, sandbox: SandboxId, resource_id: Option<&str>) -> Result<(), ProviderError>;
+
+    /// Removes one that holds nobody's work because nothing ever ran in it; whether that was so.
+    async fn discard_unused(&self, _sandbox: SandboxId) -> Result<bool, ProviderError> {
+        Ok(false)
+    }
 
     /// Everything at the provider that carries this installation's label.
     async fn list(&self) -> Result<Vec<Listed>, ProviderError>;

@@ -180,7 +180,7 @@ impl App {
                     Error::new(Code::Conflict, "its sandbox has been removed").suggestion("delete the environment and create it again")
                 );
             }
-            _ => Some(provider.create(&NewSandbox { id: sandbox.id, name: format!("{name}-{}", id.short()) }).await?),
+            _ => Some(provider.create(&NewSandbox { id: sandbox.id, name: resource_name(name, id) }).await?),
         };
         let (context, caller) = (self.context.clone(), caller.cloned());
         self.store
@@ -428,6 +428,11 @@ pub(crate) async fn mark_presence(
 }
 
 /// Notes what the provider made. A sandbox that was marked for removal meanwhile stays marked.
+/// For people who look at the provider's own list.
+pub(crate) fn resource_name(environment: &str, id: EnvironmentId) -> String {
+    format!("{environment}-{}", id.short())
+}
+
 pub(crate) async fn mark_made(
     unit: &mut Unit,
     context: &stead_domain::Context,

@@ -94,9 +94,10 @@ pub async fn insert(unit: &mut Unit, environment: &Environment) -> Result<()> {
     unit.execute(
         "INSERT INTO environments (id, project_id, sandbox_id, name, name_key, scope, scope_key, provider, status, environment_mode, lifetime,
          purpose, owned_by, bound_to_type, bound_to_id, created_by, updated_by, template_id, capabilities, spec_version, spec, fingerprint, posture,
-         tags, contains_secrets, allow_unenforced, cleanup_status, retention_policy, revision, last_error, created_at, updated_at)
+         tags, contains_secrets, allow_unenforced, cleanup_status, retention_policy, revision, last_reconciled_at, last_error,
+         created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28,
-         $29, $30, $31, $32)",
+         $29, $30, $31, $32, $33)",
         &[
             environment.id.into(),
             environment.project_id.into(),
@@ -127,6 +128,7 @@ pub async fn insert(unit: &mut Unit, environment: &Environment) -> Result<()> {
             environment.cleanup_status.into(),
             environment.retention_policy.into(),
             environment.revision.into(),
+            environment.last_reconciled_at.into(),
             environment.last_error.as_deref().into(),
             environment.created_at.into(),
             environment.updated_at.into(),

@@ -1,4 +1,7 @@
-//! Create: the record first, then the place, then the reply. A crash between leaves a row that the reconciler finishes.
+//! Create: the record first, then the place, then the reply. A crash between leaves a row that the reconciler finishes. What costs next to
+//! nothing to make is made first, and one commit tells of both: a crash between leaves something without a row, which the janitor removes.
+
+use std::sync::Arc;
 
 use serde::Deserialize;
 use stead_domain::definition::{Spec, provider_mismatch, template};
@@ -13,12 +16,14 @@ use stead_domain::sandbox::{Sandbox, SandboxStatus};
 use stead_domain::tags::{self, Tags};
 use stead_domain::{Code, Context, Error, Result, names};
 use stead_store::{StoreError, Unit, environments, sandboxes, versions};
+use tokio::sync::OwnedMutexGuard;
 use utoipa::ToSchema;
 
 use crate::audit::{Act, record};
 use crate::environments::{begin_destroying, unknown};
 use crate::idempotency::{self, Claim, Outcome};
-use crate::{App, AskedBy, Entered};
+use crate::reconcile::{mark_made, resource_name};
+use crate::{App, AskedBy, Entered, NewSandbox, Provider, Resource};
 
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -89,38 +94,77 @@ impl App {
     }
 
     async fn create_to_the_end(&self, entered: Entered, new: NewEnvironment) -> Result<Outcome<Environment>> {
-        let draft = self.draft(&entered, new).await?;
+        let mut draft = self.draft(&entered, new).await?;
         let id = draft.environment.id;
         // Held from before the row is visible, so that the reconciler leaves it to us.
         let guard = self.locks.lock(&id.to_string()).await;
+        let made = self.make_beforehand(&mut draft).await;
         let (context, sealer, caller) = (self.context.clone(), self.sealer.clone(), entered.caller.clone());
         let name = draft.environment.name.clone();
-        let (claim, sandbox) = self
+        let written = self
             .store
             .write(move |unit| {
                 Box::pin(async move {
                     let claim = idempotency::claim(unit, &context, &*sealer, &entered.caller).await?;
-                    let mut sandbox = None;
+                    let (mut ready, mut sandbox) = (None, None);
                     if matches!(claim, Claim::New) {
                         idempotency::note_target(unit, &entered.caller, &id.to_string()).await?;
+                        let is_made = draft.made.is_some();
                         sandbox = Some(insert(unit, &context, &entered, draft).await?);
+                        if is_made {
+                            let environment = environments::find_any(unit, id).await?.ok_or_else(|| unknown(id))?;
+                            idempotency::answer(unit, &context, &entered.caller, 201, &environment).await?;
+                            ready = Some(environment);
+                        }
                     }
-                    Ok::<_, Error>((claim, sandbox))
+                    Ok::<_, Error>((claim, ready, sandbox))
                 })
             })
-            .await?;
-        match (claim, sandbox) {
-            (Claim::Answered(reply), _) => Ok(Outcome::Again(reply)),
-            (Claim::New, Some(sandbox)) => match self.provision_in(id, &name, sandbox, Some(&caller)).await {
+            .await;
+        if let Some(made) = made
+            && !matches!(written, Ok((Claim::New, ..)))
+        {
+            self.unmake(made).await;
+        }
+        match written? {
+            (Claim::Answered(reply), ..) => Ok(Outcome::Again(reply)),
+            (Claim::New, Some(environment), _) => Ok(Outcome::New(environment)),
+            (Claim::New, None, Some(sandbox)) => match self.provision_in(id, &name, sandbox, Some(&caller)).await {
                 Ok(environment) => Ok(Outcome::New(environment)),
                 Err(error) => Err(self.undo_creation(id, &caller, error).await),
             },
-            (Claim::New, None) => Err(Error::internal("a creation wrote no sandbox")),
-            (Claim::Unfinished(target), _) => {
+            (Claim::New, None, None) => Err(Error::internal("a creation wrote no sandbox")),
+            (Claim::Unfinished(target), ..) => {
                 drop(guard);
                 let first: EnvironmentId = target.and_then(|target| target.parse().ok()).ok_or_else(idempotency::in_progress)?;
                 self.finish_creation(first, caller).await
             }
+        }
+    }
+
+    /// Makes the sandbox of a draft before there is a row, if that is cheap. When it fails the record comes first as for any other, and says
+    /// why.
+    async fn make_beforehand(&self, draft: &mut Draft) -> Option<Made> {
+        let provider = Arc::clone(self.providers.serving(draft.sandbox.provider).ok()?);
+        if draft.shared || !provider.is_made_at_once() {
+            return None;
+        }
+        let sandbox = draft.sandbox.id;
+        // Whoever finds it without a row leaves it alone as long as this is held.
+        let guard = self.locks.lock(&sandbox.to_string()).await;
+        let name = resource_name(&draft.environment.name, draft.environment.id);
+        draft.made = provider.create(&NewSandbox { id: sandbox, name }).await.ok();
+        if draft.made.is_some() {
+            draft.environment.status = EnvironmentStatus::Ready;
+            draft.environment.last_reconciled_at = Some(self.context.now());
+        }
+        Some(Made { provider, sandbox, _guard: guard })
+    }
+
+    /// What was made got no row, or nobody knows whether it did.
+    async fn unmake(&self, made: Made) {
+        if let Err(error) = self.remove_unknown(&*made.provider, made.sandbox, None).await {
+            tracing::warn!(sandbox = %made.sandbox, %error, "what was made in vain could not be removed yet; the janitor does it");
         }
     }
 
@@ -262,7 +306,7 @@ impl App {
             allow_unenforced,
             revision: 1,
         };
-        Ok(Draft { environment, sandbox, shared: new.sandbox_id.is_some() })
+        Ok(Draft { environment, sandbox, shared: new.sandbox_id.is_some(), made: None })
     }
 }
 
@@ -271,11 +315,20 @@ struct Draft {
     sandbox: Sandbox,
     /// Whether the sandbox is one that is there already.
     shared: bool,
+    /// What was made beforehand.
+    made: Option<Resource>,
+}
+
+/// A sandbox that was made, or tried, before its row.
+struct Made {
+    provider: Arc<dyn Provider>,
+    sandbox: SandboxId,
+    _guard: OwnedMutexGuard<()>,
 }
 
 /// Writes everything, and gives the sandbox that the environment is on.
 async fn insert(unit: &mut Unit, context: &Context, entered: &Entered, draft: Draft) -> Result<Sandbox> {
-    let Draft { environment, mut sandbox, shared } = draft;
+    let Draft { environment, mut sandbox, shared, made } = draft;
     if shared {
         sandbox = check_shared(unit, &environment, &sandbox).await?;
     } else {
@@ -284,6 +337,9 @@ async fn insert(unit: &mut Unit, context: &Context, entered: &Entered, draft: Dr
     match environments::insert(unit, &environment).await {
         Err(StoreError::Duplicate(_)) => return Err(name_taken(&environment.name)),
         outcome => outcome?,
+    }
+    if let Some(resource) = made {
+        mark_made(unit, context, sandbox.id, resource).await?;
     }
     let version = DefinitionVersion {
         version: 1,

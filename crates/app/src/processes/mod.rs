@@ -5,6 +5,7 @@
 
 mod bound;
 mod control;
+mod ends;
 mod exec;
 mod forget;
 mod gates;
@@ -26,6 +27,7 @@ use stead_domain::provider::ProviderName;
 use stead_domain::{Code, Error, Result};
 use stead_store::{processes, sandboxes};
 
+pub(crate) use ends::Ends;
 pub use exec::Executed;
 pub(crate) use gates::Gates;
 pub use output::{OutputReader, Piece};

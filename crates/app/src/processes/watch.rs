@@ -201,7 +201,7 @@ impl App {
     /// Writes the end, however often it takes.
     async fn write_end(&self, id: ProcessId, exit: ProcessExit) {
         self.watches.note(id, &exit);
-        while let Err(error) = self.finish_process(id, exit.clone()).await {
+        while let Err(error) = self.finish_with_others(id, exit.clone()).await {
             tracing::warn!(process = %id, %error, "its end could not be written yet");
             tokio::time::sleep(AGAIN).await;
         }

@@ -1,6 +1,7 @@
 //! A provider whose things outlive the server, and which does at each step what a test planned for it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -48,6 +49,8 @@ pub struct Cloud {
     plan: Mutex<VecDeque<(Step, Fault)>>,
     /// Counts calls that hang.
     hung: Semaphore,
+    /// Whether its things are made before their rows.
+    pub at_once: AtomicBool,
     /// Where its sandboxes run processes.
     pub place: Arc<MemoryPlace>,
     /// At each removal of a sandbox, how often an environment had been put to sleep by then.
@@ -60,6 +63,7 @@ impl Cloud {
             things: Mutex::default(),
             plan: Mutex::default(),
             hung: Semaphore::new(0),
+            at_once: AtomicBool::new(false),
             place: MemoryPlace::new(),
             asleep_at_removal: Mutex::default(),
         })
@@ -153,6 +157,10 @@ impl Provider for CloudProvider {
 
     fn place(&self) -> Option<&dyn Place> {
         Some(&*self.cloud.place)
+    }
+
+    fn is_made_at_once(&self) -> bool {
+        self.cloud.at_once.load(Ordering::Relaxed)
     }
 
     async fn create(&self, request: &NewSandbox) -> Result<Resource, ProviderError> {

@@ -2,6 +2,7 @@
 //! test moves. Whatever happens, the reconciler ends with places that are whole or gone.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod beforehand;
 mod cloud;
 mod creations;
 mod hosts;

@@ -154,6 +154,11 @@ impl Provider for Local {
         paths.try_for_each(|(index, path)| self.host_paths.check(&format!("spec.mounts[{index}].source"), Path::new(path), asked_by))
     }
 
+    /// A few empty directories.
+    fn is_made_at_once(&self) -> bool {
+        true
+    }
+
     async fn create(&self, request: &NewSandbox) -> Result<Resource> {
         let path = self.path(request.id);
         let resource = Resource { id: request.id.to_string(), name: request.name.clone() };
@@ -193,6 +198,11 @@ impl Provider for Local {
             self.trash.empty_behind();
         }
         Ok(())
+    }
+
+    async fn discard_unused(&self, sandbox: SandboxId) -> Result<bool> {
+        let path = self.path(sandbox);
+        blocking(move || tree::discard_empty(&path)).await
     }
 
     async fn list(&self) -> Result<Vec<Listed>> {
@@ -244,6 +254,21 @@ mod tests {
 
     fn new(seed: u64) -> NewSandbox {
         NewSandbox { id: SandboxId::new(&context(seed).0), name: "web".to_owned() }
+    }
+
+    #[tokio::test]
+    async fn only_what_holds_nothing_is_discarded_as_unused() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let local = local(directory.path(), "one").unwrap();
+        let [unused, used] = [new(2), new(3)];
+        for request in [&unused, &used] {
+            local.create(request).await.unwrap();
+        }
+        std::fs::write(local.path(used.id).join("runtime/file"), "kept").unwrap();
+        assert!(local.discard_unused(unused.id).await.unwrap() && !local.path(unused.id).exists());
+        assert!(local.discard_unused(unused.id).await.unwrap());
+        assert!(!local.discard_unused(used.id).await.unwrap());
+        assert_eq!(std::fs::read_to_string(local.path(used.id).join("runtime/file")).unwrap(), "kept");
     }
 
     #[tokio::test]

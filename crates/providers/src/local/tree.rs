@@ -36,6 +36,18 @@ pub fn is_whole(path: &Path) -> Result<bool> {
     Ok(true)
 }
 
+/// Removes one without a single file in it; whether it was so.
+pub fn discard_empty(path: &Path) -> Result<bool> {
+    for directory in PARTS.iter().map(|part| path.join(part)).chain([path.to_owned()]) {
+        match fs::remove_dir(&directory) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => return Ok(false),
+            outcome => outcome?,
+        }
+    }
+    Ok(true)
+}
+
 /// So many of one name may lie in the trash at a time.
 const ATTEMPTS: u32 = 1000;
 

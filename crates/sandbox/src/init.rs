@@ -6,8 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
+use crate::apart::{above_standard, close_all_but, end_with, reset_signals};
+use crate::error::Step;
 use crate::family;
 use crate::place::{StartFailure, StartStep};
+use crate::plan::Errands;
 use crate::spawn::{Prepared, Stack};
 use crate::terminal;
 use crate::wire::{Reader, Writer};
@@ -15,6 +18,7 @@ use crate::wire::{Reader, Writer};
 pub const START: u8 = 1;
 pub const SIGNAL: u8 = 2;
 pub const END_FAMILY: u8 = 3;
+pub const ERRAND: u8 = 4;
 
 pub const READY: u8 = 10;
 pub const OUTLETS: u8 = 15;
@@ -24,9 +28,9 @@ pub const NOT_STARTED: u8 = 13;
 pub const ENDED: u8 = 14;
 
 /// Serves until the keeper is gone.
-pub fn serve(socket: &OwnedFd) -> io::Result<()> {
+pub fn serve(socket: &OwnedFd, errands: Option<Errands>) -> io::Result<()> {
     let children = child_signals()?;
-    let mut init = Init { running: HashMap::new(), unsent: VecDeque::new(), stack: Stack::default() };
+    let mut init = Init { running: HashMap::new(), unsent: VecDeque::new(), stack: Stack::default(), errands };
     loop {
         // Never waits for the keeper to read: it may be waiting for us to read.
         init.send(socket.as_fd())?;
@@ -68,6 +72,21 @@ fn child_signals() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
+/// Goes on in a copy of init. Whoever holds the other end of the descriptor hears nothing when there is no room for one more process.
+fn run_errand(errands: Errands, descriptor: OwnedFd) {
+    // SAFETY: init has one thread, and the child never comes back from here. The C library's way, because the filter knows no other.
+    if unsafe { libc::fork() } == 0 {
+        end_with(|| {
+            let kept = [above_standard(descriptor)?];
+            rustix::process::setsid().map(drop).step("leave init's session")?;
+            close_all_but(&kept)?;
+            reset_signals();
+            kept.into_iter().for_each(errands);
+            Ok(0)
+        });
+    }
+}
+
 fn drain(descriptor: &OwnedFd) {
     let mut buffer = [0u8; 1024];
     while matches!(rustix::io::read(descriptor, &mut buffer), Ok(length) if length == buffer.len()) {}
@@ -78,6 +97,7 @@ struct Init {
     running: HashMap<i32, u64>,
     unsent: VecDeque<(Writer, Option<OwnedFd>)>,
     stack: Stack,
+    errands: Option<Errands>,
 }
 
 impl Init {
@@ -115,6 +135,12 @@ impl Init {
                 if let Some((pid, _)) = self.running.iter().find(|(_, known)| **known == id) {
                     // SAFETY: plain system call. The pid is a child that is not reaped yet, so it names that process; the group is its own.
                     unsafe { libc::kill(-*pid, i32::try_from(signal).unwrap_or(0)) };
+                }
+                Ok(())
+            }
+            ERRAND => {
+                if let (Some(errands), Some(descriptor)) = (self.errands, message.descriptors.pop()) {
+                    run_errand(errands, descriptor);
                 }
                 Ok(())
             }

@@ -37,5 +37,5 @@ pub use error::{Error, Result};
 pub use landlock::{keeps_abstract_sockets_apart, version as landlock_version};
 pub use outlets::{NAME_SERVER, Outlet, Outlets};
 pub use place::{Event, Exit, Place, StartFailure, StartStep, Streams, Usage};
-pub use plan::{Access, Bind, Command, Limit, Network, Overlay, Plan, RootView, Source};
+pub use plan::{Access, Bind, Command, Errands, Limit, Network, Overlay, Plan, RootView, Source};
 pub use skeleton::Skeleton;

@@ -11,7 +11,7 @@ use crate::apart::{self, above_standard, close_all_but, end_with, reset_signals}
 use crate::cgroup::Group;
 use crate::error::{Error, Result, Step};
 use crate::identity::Identity;
-use crate::init::{self, END_FAMILY, ENDED, FAILED, NOT_STARTED, OUTLETS, READY, SIGNAL, START, STARTED};
+use crate::init::{self, END_FAMILY, ENDED, ERRAND, FAILED, NOT_STARTED, OUTLETS, READY, SIGNAL, START, STARTED};
 use crate::kernel::{self, Forked};
 use crate::outlets::Outlet;
 use crate::plan::{Command, Network, Plan};
@@ -240,6 +240,12 @@ impl Place {
             .map_err(|error| ended_or(error, "ask init to end a family"))
     }
 
+    /// Runs [`Plan::errands`] inside with this descriptor, in a process that no other process inside can look into. Nothing is said of how it
+    /// goes: whoever has the other end sees that, or its end.
+    pub fn errand(&self, descriptor: BorrowedFd<'_>) -> Result<()> {
+        Writer::new(ERRAND).send(self.socket.as_fd(), &[descriptor]).map_err(|error| ended_or(error, "ask init to run an errand"))
+    }
+
     /// Ends everything inside, whatever it is doing, and waits until it is gone.
     pub fn end(self) {
         drop(self);
@@ -348,7 +354,7 @@ fn inside(plan: &Plan, identity: Identity, trees: Option<Trees>, socket: &OwnedF
     close_all_but(std::slice::from_ref(socket))?;
     seccomp::install(seccomp::Allowed { system: plan.system, ptrace: plan.allow_ptrace }).step("install the filter")?;
     Writer::new(READY).send(socket.as_fd(), &[]).step("say that it is ready")?;
-    init::serve(socket).step("serve")
+    init::serve(socket, plan.errands).step("serve")
 }
 
 fn become_inside_user(identity: Identity, by_root: bool) -> Result<()> {

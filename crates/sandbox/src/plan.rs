@@ -1,6 +1,7 @@
 //! What a place must be, and what to run in it.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use crate::cgroup::Group;
@@ -116,7 +117,13 @@ pub struct Plan {
     pub system: bool,
     /// Processes inside may look into each other, as debuggers do.
     pub allow_ptrace: bool,
+    /// What [`crate::Place::errand`] runs.
+    pub errands: Option<Errands>,
 }
+
+/// Code of the caller's own that runs inside, with the descriptor that it is given and nothing else of the outside. It sees, and may do, what
+/// every other process there does; the caller trusts it no more than them.
+pub type Errands = fn(OwnedFd);
 
 impl Plan {
     /// The host's system, nothing of the host's data, no network.
@@ -136,6 +143,7 @@ impl Plan {
             identity: None,
             system: false,
             allow_ptrace: false,
+            errands: None,
         }
     }
 

@@ -25,10 +25,66 @@ const CASES: &[(&str, Case)] = &[
     ("an end is told while a child still holds the output", output_held),
     ("a signal to what has ended reaches nobody", late_signal),
     ("work goes on apart", apart),
+    ("an errand runs inside, out of reach of others there", errands),
 ];
 
 fn main() {
     common::main(CASES);
+}
+
+/// Answers each path with what is there, and the path `?` with how it sees itself.
+fn read_for_others(descriptor: std::os::fd::OwnedFd) {
+    let mut buffer = [0; 4096];
+    while let Ok(length @ 1..) = rustix::io::read(&descriptor, &mut buffer) {
+        let path = String::from_utf8_lossy(&buffer[..length]).into_owned();
+        let said = if path == "?" {
+            let held = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+            format!("{} {held} {}", std::process::id(), rustix::process::getuid().as_raw())
+        } else {
+            std::fs::read_to_string(path).unwrap_or_else(|error| error.kind().to_string())
+        };
+        if rustix::io::write(&descriptor, said.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn errands(directory: &Path) -> Outcome {
+    let mut place = Place::start(&stead_sandbox::Plan { errands: Some(read_for_others), ..plan(directory) }).unwrap();
+    let (exit, _) = run(&mut place, &command(&["sh", "-c", "echo made inside > /tmp/file; ln -s /etc/shadow /tmp/link"]));
+    assert_eq!(exit.code, Some(0));
+    let open = |place: &Place| {
+        let (ours, theirs) = message::pair().unwrap();
+        place.errand(theirs.as_fd()).unwrap();
+        ours
+    };
+    let ask = |socket: &std::os::fd::OwnedFd, path: &str| {
+        rustix::io::write(socket, path.as_bytes()).unwrap();
+        let mut buffer = [0; 4096];
+        let length = rustix::io::read(socket, &mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..length]).into_owned()
+    };
+    let (first, second) = (open(&place), open(&place));
+    assert_eq!(ask(&second, "/tmp/file"), "made inside\n");
+    assert_eq!(ask(&first, "/tmp/link"), "entity not found", "it has no other root than everybody inside");
+    let seen = ask(&first, "?");
+    let [pid, held, uid] = seen.split(' ').collect::<Vec<_>>()[..] else { panic!("{seen}") };
+    // The standard ones, what it was given, and the directory that it counts them in.
+    assert_eq!((held, uid), ("5", "1000"));
+    let script = format!("ls /proc/{pid}/fd 2>&1; cat /proc/{pid}/environ 2>&1; head -c 1 /proc/{pid}/mem 2>&1; echo end");
+    let (_, text) = run(&mut place, &command(&["sh", "-c", &script]));
+    assert_eq!(text.matches("Permission denied").count(), 3, "{text}");
+    // It ends with whom it serves, and is buried.
+    drop((first, second));
+    let until = Instant::now() + Duration::from_secs(20);
+    while run(&mut place, &command(&["sh", "-c", &format!("test -d /proc/{pid}")])).0.code == Some(0) {
+        assert!(Instant::now() < until);
+    }
+    // And with the place.
+    let left = open(&place);
+    place.end();
+    assert_eq!(rustix::io::read(&left, &mut [0; 1]).unwrap(), 0);
+    Ok(())
 }
 
 fn output_and_end(directory: &Path) -> Outcome {

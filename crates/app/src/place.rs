@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::definition::Spec;
 use stead_domain::egress::EgressEntry;
+use stead_domain::files::{FileOrder, FileWord};
 use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
 use stead_domain::process::{OutputStream, ProcessExit, ProcessLimits, TerminalSize};
 use stead_domain::{Code, Error, Timestamp};
@@ -74,6 +75,11 @@ pub trait Place: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Has something done to files by a process inside, under the environment's own limits; wakes it if need be. `fence` is the caller's.
+    async fn errand(&self, _environment: &Premises, _fence: u64, _order: &FileOrder) -> Result<Box<dyn Errand>, PlaceError> {
+        Err(PlaceError::Unsupported("it does not reach the files of its environments"))
+    }
+
     /// What left the environment or wanted to, oldest first.
     async fn egress(&self, _environment: EnvironmentId, _start: &EgressStart, _limit: usize) -> Result<EgressPiece, PlaceError> {
         Err(PlaceError::Unsupported("it writes down nothing of what leaves an environment"))
@@ -100,6 +106,16 @@ pub trait Place: Send + Sync {
     async fn drop_changes(&self, _environment: &Premises, _paths: Option<&[RelativePath]>) -> Result<u64, PlaceError> {
         Err(PlaceError::Unsupported("it keeps no changes apart from the workspace"))
     }
+}
+
+/// Something that is being done inside. Dropping it ends it. What is heard is from where anything may run.
+#[async_trait]
+pub trait Errand: Send {
+    async fn send(&mut self, bytes: &[u8]) -> Result<(), PlaceError>;
+    /// Nothing more is sent.
+    async fn end(&mut self) -> Result<(), PlaceError>;
+    /// The next word, with the bytes that it carries.
+    async fn next(&mut self) -> Result<(FileWord, Vec<u8>), PlaceError>;
 }
 
 /// The environment that something is to happen in.
@@ -216,6 +232,9 @@ pub enum PlaceError {
     /// Something must be done first.
     #[error("{message}")]
     InTheWay { message: String, suggestion: String },
+    /// What was being done inside ended before it was done: the environment was stopped, or something inside ended it.
+    #[error("the environment was stopped meanwhile, or what did this inside was killed")]
+    CutOff,
     #[error("this provider cannot do that: {0}")]
     Unsupported(&'static str),
     #[error("{0}")]
@@ -247,6 +266,9 @@ impl From<PlaceError> for Error {
             PlaceError::StorageFull(_) => Self::new(Code::StorageFull, message)
                 .suggestion("free space under the data directory, then try again; `stead system df` shows what uses it"),
             PlaceError::InTheWay { suggestion, .. } => Self::new(Code::Conflict, message).suggestion(suggestion),
+            PlaceError::CutOff => {
+                Self::new(Code::Conflict, message).recoverable(true).suggestion("try again; `stead env activity` shows what runs")
+            }
             PlaceError::Unsupported(_) => {
                 Self::new(Code::ProviderNotConfigured, message).suggestion("`stead provider list` shows what each can do")
             }

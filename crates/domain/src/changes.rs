@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::error::{Error, Result};
+use crate::hexadecimal;
 
 const MOST_PATHS: usize = 10_000;
 /// Trees may be deeper than the kernel takes in one call; requests need an end all the same.
@@ -50,7 +51,7 @@ pub struct FileChange {
 impl FileChange {
     pub fn new(path: &RelativePath, kind: ChangeKind, r#type: EntryType, size: u64) -> Self {
         let text = std::str::from_utf8(&path.0);
-        let path_bytes = text.is_err().then(|| path.0.iter().map(|byte| format!("{byte:02x}")).collect());
+        let path_bytes = text.is_err().then(|| hexadecimal::write(&path.0));
         Self { path: path.to_string(), path_bytes, kind, r#type, size }
     }
 }
@@ -86,11 +87,7 @@ impl ChangeSelection {
 }
 
 fn from_hexadecimal(text: &str) -> Result<Vec<u8>> {
-    let wrong = || Error::field("path_bytes", "must be pairs of hexadecimal digits");
-    if !text.is_ascii() || !text.len().is_multiple_of(2) {
-        return Err(wrong());
-    }
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| wrong())).collect()
+    hexadecimal::read(text).ok_or_else(|| Error::field("path_bytes", "must be pairs of hexadecimal digits"))
 }
 
 /// How many changes were kept or thrown away.

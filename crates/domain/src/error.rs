@@ -61,6 +61,15 @@ codes! {
     ProgramNotFound, "program_not_found", 409, 127, "There is no such program inside the environment; nothing was started.";
     ProgramNotRunnable, "program_not_runnable", 409, 126, "The program is there but cannot be run; nothing was started.";
     DirectoryNotFound, "directory_not_found", 409, 125, "The working directory is not there inside the environment; nothing was started.";
+    FileNotFound, "file_not_found", 404, 4, "There is nothing of that path inside the environment.";
+    NotADirectory, "not_a_directory", 409, 3, "The path leads through something that is not a directory, or ends there.";
+    IsADirectory, "is_a_directory", 409, 3, "The path is a directory, and a file is needed.";
+    NotAFile, "not_a_file", 409, 3, "The path is a pipe, a socket or a device.";
+    FileExists, "file_exists", 409, 3, "There is something of that path already.";
+    DirectoryNotEmpty, "directory_not_empty", 409, 3, "The directory has something in it.";
+    FileDenied, "file_denied", 403, 5, "What runs inside may not touch that path, or it is read-only there.";
+    WrongOffset, "wrong_offset", 409, 3, "The file does not end where the request says; `details.size` says where it does.";
+    FileFailed, "file_failed", 409, 3, "The file could not be read or written; the message holds what the kernel said.";
     Unauthorized, "unauthorized", 401, 5, "No credential, or one that is unknown, expired or revoked.";
     Forbidden, "forbidden", 403, 5, "The caller's role does not allow this.";
     NotFound, "not_found", 404, 4, "There is nothing of that id or name that the caller may see.";

@@ -14,6 +14,8 @@ pub mod duration;
 pub mod egress;
 pub mod environment;
 pub mod error;
+pub mod files;
+pub mod hexadecimal;
 pub mod host;
 pub mod ids;
 pub mod names;

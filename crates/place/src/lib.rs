@@ -6,6 +6,8 @@
 pub mod blueprint;
 pub mod client;
 mod directories;
+#[cfg(feature = "steward")]
+mod errand;
 pub mod log;
 pub mod protocol;
 mod socket_path;

@@ -4,8 +4,10 @@
 //! are written down nowhere.
 
 use std::io;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use stead_domain::files::{FileOrder, FileWord};
 use stead_domain::ids::{EnvironmentId, ProcessId};
 use stead_domain::process::{ProcessExit, ProcessLimits, TerminalSize};
 
@@ -59,6 +61,36 @@ pub enum Call {
     Adopt {
         blueprint: Box<Blueprint>,
     },
+    /// From here on the stream is that of a process inside, which says [`FileWord::Ready`] and then hears an [`Errand`]. Nothing may be sent
+    /// before that.
+    Errand {
+        fence: u64,
+    },
+}
+
+/// What a process inside is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Errand {
+    /// Where relative paths begin.
+    pub directory: PathBuf,
+    pub order: FileOrder,
+}
+
+/// What is sent to it after that, where something is to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "sent", rename_all = "snake_case")]
+pub enum Sent {
+    /// With the bytes.
+    Bytes,
+    End,
+}
+
+/// What is first heard on the stream of an errand.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Opening {
+    Inside(FileWord),
+    Steward(Word),
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,9 +1,11 @@
 //! The server's side: which environments are awake, and how to speak to their stewards.
 
 mod connection;
+mod errand;
 mod spawner;
 mod stewards;
 
 pub use connection::{Connection, Trouble};
+pub use errand::ErrandStream;
 pub use spawner::Spawner;
 pub use stewards::Stewards;

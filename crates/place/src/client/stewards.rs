@@ -13,10 +13,10 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::spawn_blocking;
 use tokio_util::task::TaskTracker;
 
-use super::{Connection, Spawner, Trouble};
+use super::{Connection, ErrandStream, Spawner, Trouble};
 use crate::blueprint::Blueprint;
 use crate::log::{self, Found};
-use crate::protocol::{Answer, Call, PROTOCOL, Progress, Refusal, Start};
+use crate::protocol::{Answer, Call, Errand, PROTOCOL, Progress, Refusal, Start};
 use crate::{Directories, socket_path, steward_lock};
 
 /// How often a steward that is just leaving is waited for, and how long each time.
@@ -157,6 +157,30 @@ impl Stewards {
                 Err(Trouble::Gone | Trouble::Refused(Refusal::Leaving)) => tokio::time::sleep(MOMENT).await,
                 outcome => return outcome,
             }
+        }
+        Err(Trouble::Broken("the keeper of the environment leaves again and again".to_owned()))
+    }
+
+    /// Has something done inside, by a process of its own; wakes the environment for it.
+    pub async fn errand(&self, blueprint: &Blueprint, fence: u64, errand: &Errand) -> Result<ErrandStream, Trouble> {
+        let mut silent = 0;
+        for _ in 0..LEAVING {
+            drop(self.awaken(blueprint).await?);
+            let opened = match connect(&self.directories.run(blueprint.environment)).await {
+                Ok(stream) => ErrandStream::open(stream, fence, errand).await,
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => Err(Trouble::Gone),
+                Err(error) => Err(broken(error)),
+            };
+            match opened {
+                Err(Trouble::Refused(Refusal::Leaving)) => {}
+                // It left at this moment, or there is no room inside for one more process.
+                Err(Trouble::Gone) if silent < SILENT => silent += 1,
+                Err(Trouble::Gone) => {
+                    return Err(Trouble::Broken("no process could be started inside: there are too many, or no memory is left".to_owned()));
+                }
+                outcome => return outcome,
+            }
+            tokio::time::sleep(MOMENT).await;
         }
         Err(Trouble::Broken("the keeper of the environment leaves again and again".to_owned()))
     }

@@ -41,6 +41,7 @@ impl Steward {
             }
             Call::Barrier { fence } => self.barrier(fence).map(Some),
             Call::Adopt { blueprint } => self.adopt(*blueprint).map(Some),
+            Call::Errand { fence } => self.errand(peer, fence).map(|()| None),
         };
         match answered {
             Ok(None) => {}
@@ -53,6 +54,23 @@ impl Steward {
         let processes = self.processes.values().map(Kept::progress).collect();
         let Blueprint { environment, spec_version, .. } = self.blueprint;
         Answer::Hello { protocol: PROTOCOL, pid: std::process::id(), environment, spec_version, processes }
+    }
+
+    /// Hands the stream to a process inside. From then on that one answers.
+    fn errand(&mut self, peer: u64, fence: u64) -> Result<(), Refusal> {
+        if self.leaving.is_some() || self.inside.is_over() {
+            return Err(Refusal::Leaving);
+        }
+        if fence < self.fence {
+            return Err(Refusal::Fenced);
+        }
+        let failed = |error: String| Refusal::Failed { message: error };
+        let place = self.inside.place().map_err(|error| failed(error.to_string()))?;
+        if let Some(peer) = self.peers.remove(&peer) {
+            let stream = peer.into_stream().map_err(|error| failed(error.to_string()))?;
+            place.errand(stream.as_fd()).map_err(|error| failed(error.to_string()))?;
+        }
+        Ok(())
     }
 
     /// Asks init for a process; the answer comes when init has spoken.

@@ -152,6 +152,7 @@ fn plan(blueprint: &Blueprint) -> Result<Plan, String> {
     let mut plan = Plan::new(skeleton);
     let workspace = &blueprint.workspace;
     plan.identity = blueprint.identity;
+    plan.errands = Some(crate::errand::run);
     plan.allow_ptrace = blueprint.allow_ptrace;
     if let Some(layers) = &blueprint.system {
         plan.system = true;

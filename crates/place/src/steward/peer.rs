@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -10,6 +11,9 @@ use crate::protocol::{Answer, Decoder, Request, Word, encode};
 
 /// What may wait to be sent. Whoever reads less than that behind is cut off and comes back to ask.
 const PATIENCE: usize = 1 << 20;
+
+/// How long somebody who does not listen is waited for at the end.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 pub struct Peer {
     stream: UnixStream,
@@ -73,10 +77,19 @@ impl Peer {
         if self.outgoing.len() > PATIENCE { Err(ErrorKind::TimedOut.into()) } else { Ok(()) }
     }
 
+    /// The stream itself, for somebody who waits on it, with all said that was to be said.
+    pub fn into_stream(mut self) -> io::Result<UnixStream> {
+        self.stream.set_nonblocking(false)?;
+        self.stream.set_write_timeout(Some(LAST_WORDS))?;
+        self.stream.write_all(&self.outgoing[self.sent..])?;
+        self.stream.set_write_timeout(None)?;
+        Ok(self.stream)
+    }
+
     /// Says what is left before the steward ends, and waits for it a moment at most.
     pub fn finish(mut self) {
         let _ = self.stream.set_nonblocking(false);
-        let _ = self.stream.set_write_timeout(Some(std::time::Duration::from_millis(200)));
+        let _ = self.stream.set_write_timeout(Some(LAST_WORDS));
         let _ = self.stream.write_all(&self.outgoing[self.sent..]);
     }
 }

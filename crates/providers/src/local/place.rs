@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stead_app::{Activity, EgressPiece, EgressStart, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
+use stead_app::{Activity, EgressPiece, EgressStart, Errand, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
 use stead_domain::changes::{FileChange, RelativePath};
+use stead_domain::files::{FileOrder, FileWord};
 use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
 use stead_domain::process::{OutputStream, TerminalSize};
 use stead_place::Directories;
 use stead_place::blueprint::{Blueprint, Network};
-use stead_place::client::{Spawner, Stewards, Trouble};
+use stead_place::client::{ErrandStream, Spawner, Stewards, Trouble};
 use stead_place::log::{self, Piece};
 use stead_place::protocol::{self, Answer, Call, Refusal, Start};
 use tokio::task::spawn_blocking;
@@ -25,6 +26,8 @@ use super::relay::Relay;
 
 type Result<T, E = PlaceError> = std::result::Result<T, E>;
 
+/// What is sent to a process inside at once.
+const ERRAND_PIECE: usize = 256 << 10;
 /// How long a writer waits before it looks again whether a program has read.
 const FULL: Duration = Duration::from_millis(20);
 
@@ -207,6 +210,13 @@ impl Place for LocalPlace {
         self.stewards.awaken(&self.prepare(environment).await?).await.map(drop).map_err(said)
     }
 
+    async fn errand(&self, environment: &Premises, fence: u64, order: &FileOrder) -> Result<Box<dyn Errand>> {
+        let blueprint = self.prepare(environment).await?;
+        let errand = protocol::Errand { directory: blueprint.workspace.path.clone(), order: order.clone() };
+        let stream = self.stewards.errand(&blueprint, fence, &errand).await.map_err(said)?;
+        Ok(Box::new(LocalErrand(stream)))
+    }
+
     async fn definition_changed(&self, environment: &Premises) -> Result<()> {
         self.stewards.adopt(&self.blueprint(environment)?).await.map_err(said)
     }
@@ -278,6 +288,33 @@ impl Place for LocalPlace {
             None => changes::drop_all(layer),
         })
         .await
+    }
+}
+
+struct LocalErrand(ErrandStream);
+
+#[async_trait]
+impl Errand for LocalErrand {
+    async fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        for piece in bytes.chunks(ERRAND_PIECE) {
+            self.0.send(piece).await.map_err(cut_off)?;
+        }
+        Ok(())
+    }
+
+    async fn end(&mut self) -> Result<()> {
+        self.0.end().await.map_err(cut_off)
+    }
+
+    async fn next(&mut self) -> Result<(FileWord, Vec<u8>)> {
+        self.0.next().await.map_err(cut_off)
+    }
+}
+
+fn cut_off(trouble: Trouble) -> PlaceError {
+    match trouble {
+        Trouble::Gone => PlaceError::CutOff,
+        trouble => said(trouble),
     }
 }
 

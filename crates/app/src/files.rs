@@ -1,0 +1,192 @@
+//! Files of an environment. Everything is done inside, by a process of the place's own, so that no path leads out; an environment that sleeps
+//! is woken for it.
+
+use stead_domain::changes::EntryType;
+use stead_domain::environment::Environment;
+use stead_domain::files::{FileEntry, FileOrder, FilePath, FileWord};
+use stead_domain::ids::EnvironmentId;
+use stead_domain::{Code, Error, Result};
+use stead_store::{environments, sandboxes};
+
+use crate::audit::{Act, record};
+use crate::idempotency::Outcome;
+use crate::patience::within;
+use crate::place::Errand;
+use crate::processes::{check_usable, premises};
+use crate::{App, Entered};
+
+/// What was found of a list.
+pub struct Listed {
+    pub entries: Vec<FileEntry>,
+    /// There is more after the last one.
+    pub more: bool,
+}
+
+/// A file that is being read.
+pub struct FileReader {
+    pub entry: FileEntry,
+    errand: Box<dyn Errand>,
+}
+
+impl FileReader {
+    /// The next bytes; none at the end. What comes next is read only when it is asked for.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        match self.errand.next().await? {
+            (FileWord::Bytes, bytes) => Ok(Some(bytes)),
+            (FileWord::Done { .. }, _) => Ok(None),
+            (FileWord::Failed(failure), _) => Err(failure.into()),
+            _ => Err(out_of_turn()),
+        }
+    }
+}
+
+/// A file that is being written.
+pub struct FileWriter {
+    errand: Box<dyn Errand>,
+}
+
+impl FileWriter {
+    pub async fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        match self.errand.send(bytes).await {
+            Ok(()) => Ok(()),
+            // It stopped listening, and may have said why.
+            Err(error) => Err(self.last_word().await.err().unwrap_or_else(|| error.into())),
+        }
+    }
+
+    /// That was all; how many bytes the file has now.
+    pub async fn finish(mut self) -> Result<u64> {
+        match self.errand.end().await {
+            Ok(()) => self.last_word().await,
+            Err(error) => Err(self.last_word().await.err().unwrap_or_else(|| error.into())),
+        }
+    }
+
+    async fn last_word(&mut self) -> Result<u64> {
+        match self.errand.next().await?.0 {
+            FileWord::Done { size, .. } => Ok(size),
+            FileWord::Failed(failure) => Err(failure.into()),
+            _ => Err(out_of_turn()),
+        }
+    }
+}
+
+fn out_of_turn() -> Error {
+    Error::new(Code::ProviderFailed, "what was done inside the environment ended in nonsense")
+        .suggestion("try again; `stead env sleep` and then once more if it stays so")
+}
+
+impl App {
+    pub async fn stat_file(&self, entered: &Entered, id: EnvironmentId, path: FilePath) -> Result<FileEntry> {
+        let mut errand = self.open_errand(entered, id, &FileOrder::Stat { path }).await?;
+        let mut entries = collect(&mut *errand).await?.entries;
+        entries.pop().ok_or_else(out_of_turn)
+    }
+
+    pub async fn list_files(&self, entered: &Entered, id: EnvironmentId, order: FileOrder) -> Result<Listed> {
+        collect(&mut *self.open_errand(entered, id, &order).await?).await
+    }
+
+    pub async fn read_file(
+        &self,
+        entered: &Entered,
+        id: EnvironmentId,
+        path: FilePath,
+        offset: u64,
+        length: Option<u64>,
+    ) -> Result<FileReader> {
+        let mut errand = self.open_errand(entered, id, &FileOrder::Read { path, offset, length }).await?;
+        match errand.next().await?.0 {
+            FileWord::Entries { mut entries } => match entries.pop() {
+                Some(entry) if entry.r#type == EntryType::File => Ok(FileReader { entry, errand }),
+                _ => Err(out_of_turn()),
+            },
+            FileWord::Failed(failure) => Err(failure.into()),
+            _ => Err(out_of_turn()),
+        }
+    }
+
+    /// For orders that bytes follow.
+    pub async fn write_file(&self, entered: &Entered, id: EnvironmentId, order: &FileOrder) -> Result<FileWriter> {
+        let errand = self.open_errand(entered, id, order).await?;
+        Ok(FileWriter { errand })
+    }
+
+    /// For orders that are done at once.
+    pub async fn change_files(&self, entered: &Entered, id: EnvironmentId, order: FileOrder) -> Result<Outcome<()>> {
+        self.once(&entered.caller, async {
+            collect(&mut *self.open_errand(entered, id, &order).await?).await?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn open_errand(&self, entered: &Entered, id: EnvironmentId, order: &FileOrder) -> Result<Box<dyn Errand>> {
+        // Only until it has begun: whoever puts the environment to sleep does not wait for a long one.
+        let _passing = self.gates.pass(id).await;
+        let (environment, provider, host, fence) = self.read_for_errand(entered, id).await?;
+        check_usable(&environment)?;
+        let ground = self.ground(provider, host)?;
+        if let Some((action, path)) = changes(order) {
+            self.note_change(entered, &environment, action, path).await?;
+        }
+        Ok(within(ground.place()?.errand(&premises(&environment), fence, order)).await?)
+    }
+
+    async fn read_for_errand(
+        &self,
+        entered: &Entered,
+        id: EnvironmentId,
+    ) -> Result<(Environment, stead_domain::provider::ProviderName, Option<stead_domain::ids::HostId>, u64)> {
+        let project = entered.project;
+        self.store
+            .read(move |unit| {
+                Box::pin(async move {
+                    let environment = environments::find(unit, project, id).await?.ok_or_else(|| crate::environments::unknown(id))?;
+                    let sandbox = sandboxes::find(unit, environment.sandbox_id).await?;
+                    let sandbox = sandbox.ok_or_else(|| Error::internal(format!("environment {id} has no sandbox row")))?;
+                    Ok((environment, sandbox.provider, sandbox.host_id, sandbox.fence))
+                })
+            })
+            .await
+    }
+
+    async fn note_change(&self, entered: &Entered, environment: &Environment, action: &'static str, path: &FilePath) -> Result<()> {
+        let (context, entered) = (self.context.clone(), entered.clone());
+        let (target_id, path) = (environment.id.to_string(), path.to_string());
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let details = vec![("path", path.into())];
+                    let act = Act { project: entered.project, action, target_type: "environment", target_id, details };
+                    record(unit, &context, &entered.caller, act).await
+                })
+            })
+            .await
+    }
+}
+
+/// What goes into the record. Of a file that is sent in many parts, only the first.
+fn changes(order: &FileOrder) -> Option<(&'static str, &FilePath)> {
+    match order {
+        FileOrder::Stat { .. } | FileOrder::List { .. } | FileOrder::Read { .. } => None,
+        FileOrder::Append { offset: Some(1..), .. } => None,
+        FileOrder::Write { path, .. } | FileOrder::Append { path, .. } => Some(("environment.files.write", path)),
+        FileOrder::Remove { path, .. } => Some(("environment.files.remove", path)),
+        FileOrder::MakeDirectory { path, .. } => Some(("environment.files.make_directory", path)),
+        FileOrder::Move { to, .. } => Some(("environment.files.move", to)),
+        FileOrder::Copy { to, .. } => Some(("environment.files.copy", to)),
+    }
+}
+
+async fn collect(errand: &mut dyn Errand) -> Result<Listed> {
+    let mut entries = Vec::new();
+    loop {
+        match errand.next().await?.0 {
+            FileWord::Entries { entries: more } => entries.extend(more),
+            FileWord::Done { more, .. } => return Ok(Listed { entries, more }),
+            FileWord::Failed(failure) => return Err(failure.into()),
+            _ => return Err(out_of_turn()),
+        }
+    }
+}

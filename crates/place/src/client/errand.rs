@@ -1,0 +1,80 @@
+//! The server's end of an errand: a stream to a process inside. Whatever it says is from where anything may run.
+
+use std::io;
+
+use stead_domain::files::FileWord;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use super::Trouble;
+use crate::protocol::{Answer, Call, Decoder, Errand, Opening, Request, Sent, Word, encode};
+
+const BUFFER: usize = 64 << 10;
+
+pub struct ErrandStream {
+    stream: UnixStream,
+    decoder: Decoder,
+    buffer: Vec<u8>,
+}
+
+impl ErrandStream {
+    /// Has a steward hand its end of the stream to a process inside, and tells that one what to do.
+    pub(super) async fn open(stream: UnixStream, fence: u64, errand: &Errand) -> Result<Self, Trouble> {
+        let mut opened = Self { stream, decoder: Decoder::default(), buffer: vec![0; BUFFER] };
+        opened.write(&Request { number: 0, call: Call::Errand { fence } }, &[]).await?;
+        loop {
+            match opened.take::<Opening>().await?.0 {
+                Opening::Inside(FileWord::Ready) => break,
+                // What it tells everybody.
+                Opening::Steward(Word::Progress(_)) => {}
+                Opening::Steward(Word::Answer { answer: Answer::Refused(refusal), .. }) => return Err(Trouble::Refused(refusal)),
+                _ => return Err(Trouble::Broken("the keeper spoke out of turn".to_owned())),
+            }
+        }
+        opened.write(errand, &[]).await?;
+        Ok(opened)
+    }
+
+    pub async fn send(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        self.write(&Sent::Bytes, bytes).await
+    }
+
+    /// Nothing more is sent.
+    pub async fn end(&mut self) -> Result<(), Trouble> {
+        self.write(&Sent::End, &[]).await
+    }
+
+    /// The next thing that is said inside.
+    pub async fn next(&mut self) -> Result<(FileWord, Vec<u8>), Trouble> {
+        self.take().await
+    }
+
+    async fn write(&mut self, header: &impl serde::Serialize, bytes: &[u8]) -> Result<(), Trouble> {
+        let message = encode(header, bytes).map_err(broken)?;
+        self.stream.write_all(&message).await.map_err(gone)
+    }
+
+    async fn take<T: serde::de::DeserializeOwned>(&mut self) -> Result<(T, Vec<u8>), Trouble> {
+        loop {
+            if let Some(taken) = self.decoder.take().map_err(broken)? {
+                return Ok(taken);
+            }
+            match self.stream.read(&mut self.buffer).await {
+                Ok(0) => return Err(Trouble::Gone),
+                Ok(length) => self.decoder.push(&self.buffer[..length]),
+                Err(error) => return Err(gone(error)),
+            }
+        }
+    }
+}
+
+fn gone(error: io::Error) -> Trouble {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Trouble::Gone,
+        _ => broken(error),
+    }
+}
+
+fn broken(error: io::Error) -> Trouble {
+    Trouble::Broken(error.to_string())
+}

@@ -1,0 +1,54 @@
+//! The stream to whoever asked.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+use serde::Serialize;
+
+use crate::protocol::{Decoder, Errand, Sent, encode};
+
+/// What is sent and read at once.
+pub const PIECE: usize = 256 << 10;
+
+pub struct Voice {
+    stream: UnixStream,
+    decoder: Decoder,
+    buffer: Vec<u8>,
+}
+
+impl Voice {
+    pub fn new(descriptor: OwnedFd) -> Self {
+        Self { stream: UnixStream::from(descriptor), decoder: Decoder::default(), buffer: vec![0; PIECE] }
+    }
+
+    pub fn say(&mut self, word: &impl Serialize, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(&encode(word, bytes)?)
+    }
+
+    pub fn hear_errand(&mut self) -> io::Result<Errand> {
+        Ok(self.hear()?.0)
+    }
+
+    /// The next bytes that were sent; none when it was all.
+    pub fn piece(&mut self) -> io::Result<Option<Vec<u8>>> {
+        match self.hear::<Sent>()? {
+            (Sent::Bytes, bytes) => Ok(Some(bytes)),
+            (Sent::End, _) => Ok(None),
+        }
+    }
+
+    fn hear<T: serde::de::DeserializeOwned>(&mut self) -> io::Result<(T, Vec<u8>)> {
+        loop {
+            if let Some(heard) = self.decoder.take()? {
+                return Ok(heard);
+            }
+            match self.stream.read(&mut self.buffer) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(length) => self.decoder.push(&self.buffer[..length]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}

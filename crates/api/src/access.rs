@@ -60,6 +60,16 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/signals", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/resize", MEMBER),
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/wait", VIEWER),
+    // A file may hold what no log shows.
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/files", MEMBER),
+    (Method::PUT, "/v1/projects/{project}/environments/{environment_id}/files", MEMBER),
+    (Method::PATCH, "/v1/projects/{project}/environments/{environment_id}/files", MEMBER),
+    (Method::DELETE, "/v1/projects/{project}/environments/{environment_id}/files", MEMBER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/files/list", MEMBER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/files/stat", MEMBER),
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/files/mkdir", MEMBER),
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/files/move", MEMBER),
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/files/copy", MEMBER),
     (Method::GET, "/v1/projects/{project}/sandboxes", VIEWER),
     (Method::POST, "/v1/projects/{project}/sandboxes", MEMBER),
     (Method::GET, "/v1/projects/{project}/sandboxes/{sandbox_id}", VIEWER),
@@ -108,9 +118,9 @@ mod tests {
     #[test]
     fn what_deletes_or_admits_needs_an_owner() {
         for (method, path, access) in ACCESS {
-            // Whoever may start a process may end it and clean up after it.
-            let is_process = path.ends_with("/{process_id}");
-            if (*method == Method::DELETE && !is_process) || (path.contains("api-keys") && *method != Method::GET) {
+            // Whoever may start a process may end it and clean up after it, and remove what it could.
+            let is_inside = path.ends_with("/{process_id}") || path.ends_with("/files");
+            if (*method == Method::DELETE && !is_inside) || (path.contains("api-keys") && *method != Method::GET) {
                 assert_eq!(*access, OWNER, "{method} {path}");
             }
         }

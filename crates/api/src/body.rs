@@ -33,11 +33,8 @@ pub async fn read(body: Body) -> Result<Bytes, Error> {
     let end = Instant::now() + WHOLE;
     loop {
         let next = tokio::time::timeout_at(end.min(Instant::now() + PATIENCE), body.frame()).await;
-        let frame =
-            next.map_err(|_| Error::new(Code::BadRequest, "the body did not arrive in time").suggestion("send it without long pauses"))?;
-        let Some(frame) = frame else { return Ok(whole.into()) };
-        let frame = frame.map_err(|error| Error::new(Code::BadRequest, "the body was cut off").cause(error))?;
-        if let Ok(data) = frame.into_data() {
+        let Some(frame) = next.map_err(|_| late())? else { return Ok(whole.into()) };
+        if let Ok(data) = frame.map_err(cut_off)?.into_data() {
             if whole.len() + data.len() > LARGEST {
                 return Err(too_large());
             }
@@ -46,14 +43,49 @@ pub async fn read(body: Body) -> Result<Bytes, Error> {
     }
 }
 
+/// The next part of a body that may be of any length; none at its end.
+pub async fn next_part(body: &mut Body) -> Result<Option<Bytes>, Error> {
+    loop {
+        let frame = tokio::time::timeout(PATIENCE, body.frame()).await.map_err(|_| late())?;
+        let Some(frame) = frame else { return Ok(None) };
+        match frame.map_err(cut_off)?.into_data() {
+            Ok(data) if data.is_empty() => {}
+            Ok(data) => return Ok(Some(data)),
+            // Trailers say nothing to us.
+            Err(_) => {}
+        }
+    }
+}
+
+fn late() -> Error {
+    Error::new(Code::BadRequest, "the body did not arrive in time").suggestion("send it without long pauses")
+}
+
+fn cut_off(cause: axum::Error) -> Error {
+    Error::new(Code::BadRequest, "the body was cut off").cause(cause).suggestion("send it again")
+}
+
 /// A body that says beforehand that it is too large is refused before it is read.
-pub fn check_announced(request: &Request) -> Result<(), Error> {
+pub fn check_announced(request: &Request, route: &str) -> Result<(), Error> {
+    if crate::files::takes_any_length(request.method(), route) {
+        return Ok(());
+    }
     let announced =
         request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()).and_then(|length| length.parse::<u64>().ok());
     match announced {
         Some(length) if length > LARGEST as u64 => Err(too_large()),
         _ => Ok(()),
     }
+}
+
+/// The bytes of a JSON body that must be there.
+pub async fn read_json(request: Request) -> Result<Bytes, Error> {
+    check_media_type(&request)?;
+    let bytes = read(request.into_body()).await?;
+    if bytes.is_empty() {
+        return Err(Error::new(Code::MissingBody, "the request needs a JSON body").suggestion("send at least `{}`"));
+    }
+    Ok(bytes)
 }
 
 /// A JSON body that must be there.
@@ -63,12 +95,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Json<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Failure> {
-        check_media_type(&request)?;
-        let bytes = read(request.into_body()).await?;
-        if bytes.is_empty() {
-            return Err(Error::new(Code::MissingBody, "the request needs a JSON body").suggestion("send at least `{}`").into());
-        }
-        Ok(Self(parse_json(&bytes)?))
+        Ok(Self(parse_json(&read_json(request).await?)?))
     }
 }
 

@@ -126,7 +126,7 @@ impl From<Error> for Refusal {
 
 async fn admit(state: &State, request: Request, route: &str) -> Result<(Request, Option<crate::limits::Allowance>), Refusal> {
     let access = access::needed(request.method(), route).ok_or_else(|| no_method(request.method()))?;
-    body::check_announced(&request)?;
+    body::check_announced(&request, route)?;
     let peer = request.extensions().get::<Arc<Peer>>().cloned();
     // What is open to anybody asks for nothing: there a wrong credential is as good as none.
     let presented = match access {

@@ -11,6 +11,7 @@ mod crowd;
 mod docs;
 mod door;
 mod environments;
+mod files;
 mod health;
 mod identity;
 mod limits;

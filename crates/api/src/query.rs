@@ -36,6 +36,10 @@ impl Query {
         Ok(Self(pairs))
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// All values of a name that may be repeated.
     pub fn all(&mut self, name: &str) -> Vec<String> {
         let (taken, rest) = std::mem::take(&mut self.0).into_iter().partition(|(known, _)| known == name);

@@ -11,7 +11,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    State, api_keys, audit, docs, door, environments, health, identity, members, openapi, processes, projects, providers, sandboxes, system,
+    State, api_keys, audit, docs, door, environments, files, health, identity, members, openapi, processes, projects, providers, sandboxes,
+    system,
 };
 
 /// The routes with their documentation.
@@ -53,6 +54,12 @@ pub(crate) fn documented() -> OpenApiRouter<State> {
         .routes(routes!(processes::signals::handler))
         .routes(routes!(processes::resize::handler))
         .routes(routes!(processes::wait::handler))
+        .routes(routes!(files::read::handler, files::write::handler, files::append::handler, files::remove::handler))
+        .routes(routes!(files::list::handler))
+        .routes(routes!(files::stat::handler))
+        .routes(routes!(files::mkdir::handler))
+        .routes(routes!(files::r#move::handler))
+        .routes(routes!(files::copy::handler))
         .routes(routes!(sandboxes::list::handler, sandboxes::create::handler))
         .routes(routes!(sandboxes::get::handler, sandboxes::delete::handler))
         .routes(routes!(providers::list::handler))

@@ -83,6 +83,11 @@ impl App {
         entries.pop().ok_or_else(out_of_turn)
     }
 
+    /// What a path leads to, through links: what reading it would read.
+    pub async fn stat_target(&self, entered: &Entered, id: EnvironmentId, path: &FilePath) -> Result<FileEntry> {
+        Ok(self.read_file(entered, id, path.clone(), 0, Some(0)).await?.entry)
+    }
+
     pub async fn list_files(&self, entered: &Entered, id: EnvironmentId, order: FileOrder) -> Result<Listed> {
         collect(&mut *self.open_errand(entered, id, &order).await?).await
     }

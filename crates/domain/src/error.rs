@@ -89,6 +89,7 @@ codes! {
     PreconditionFailed, "precondition_failed", 412, 3, "`If-Match` names an older version than the present one.";
     PayloadTooLarge, "payload_too_large", 413, 2, "The body is larger than the server takes.";
     UnsupportedMediaType, "unsupported_media_type", 415, 2, "Bodies are `application/json`.";
+    RangeNotSatisfiable, "range_not_satisfiable", 416, 2, "The range begins after the end of the file.";
     IdempotencyMismatch, "idempotency_mismatch", 422, 2, "The Idempotency-Key was used before with another request.";
     HeadersTooLarge, "headers_too_large", 431, 2, "The request's headers are larger than the server takes.";
     RateLimitExceeded, "rate_limit_exceeded", 429, 1, "Too many requests with one key; `Retry-After` says when to go on.";

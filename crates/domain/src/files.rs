@@ -120,13 +120,83 @@ fn shown(bytes: &[u8]) -> (String, Option<String>) {
     }
 }
 
-/// Some of a list, and where it goes on.
+/// What a write left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileWritten {
+    /// How many bytes the file has now.
+    pub size: u64,
+}
+
+/// A file in one piece of text, as published clients write it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WriteFileRequest {
+    pub path: String,
+    pub content: String,
+}
+
+/// From one path to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct FileList {
-    pub items: Vec<FileEntry>,
-    pub has_more: bool,
+#[serde(deny_unknown_fields)]
+pub struct FileTransfer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
+    pub from: Option<String>,
+    /// Instead of `from`, in hexadecimal digits, for names that are not UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_bytes: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Instead of `to`, in hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_bytes: Option<String>,
+    /// Takes the place of what is there.
+    #[serde(default)]
+    pub overwrite: bool,
+}
+
+impl FileTransfer {
+    pub fn paths(&self) -> Result<(FilePath, FilePath)> {
+        Ok((named("from", self.from.as_deref(), self.from_bytes.as_deref())?, named("to", self.to.as_deref(), self.to_bytes.as_deref())?))
+    }
+}
+
+/// A directory to be made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewDirectory {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Instead of `path`, in hexadecimal digits, for names that are not UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_bytes: Option<String>,
+    /// Permissions in octal digits, such as `0755`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// Makes those that it lies in, and is content with one that is there.
+    #[serde(default)]
+    pub parents: bool,
+}
+
+/// A path that is given as text, or in hexadecimal digits.
+pub fn named(field: &str, text: Option<&str>, digits: Option<&str>) -> Result<FilePath> {
+    match (text, digits) {
+        (Some(text), None) => FilePath::parse(field, text),
+        (None, Some(digits)) => {
+            let field = format!("{field}_bytes");
+            let bytes = hexadecimal::read(digits).ok_or_else(|| Error::field(&field, "must be pairs of hexadecimal digits"))?;
+            FilePath::parse(&field, bytes)
+        }
+        (None, None) => {
+            Err(Error::field(field, "must be given").suggestion("relative paths start at the workspace, absolute ones at the root"))
+        }
+        (Some(_), Some(_)) => Err(Error::field(field, format!("is given twice, also as `{field}_bytes`"))),
+    }
+}
+
+/// Permissions in octal digits.
+pub fn parse_mode(text: &str) -> Result<u32> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o7777 && text.len() <= 5);
+    mode.ok_or_else(|| Error::field("mode", "must be octal digits such as `0644`"))
 }
 
 /// What is to be done inside.

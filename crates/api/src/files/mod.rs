@@ -1,0 +1,54 @@
+//! Files of environments: one verb, one file.
+
+pub mod append;
+pub mod copy;
+pub mod list;
+pub mod mkdir;
+pub mod r#move;
+pub mod read;
+pub mod remove;
+pub mod stat;
+pub mod write;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, Method, StatusCode};
+use stead_app::Outcome;
+use stead_app::files::FileWriter;
+use stead_domain::files::{self, FilePath, FileWritten};
+use stead_domain::{Error, Result};
+
+use crate::body::next_part;
+use crate::query::Query;
+
+/// Whether a body may be as long as a file.
+pub(crate) fn takes_any_length(method: &Method, route: &str) -> bool {
+    matches!(*method, Method::PUT | Method::PATCH) && route.ends_with("/environments/{environment_id}/files")
+}
+
+/// `path`, or `path_bytes` for names that are not UTF-8.
+fn path(query: &mut Query) -> Result<FilePath> {
+    let (text, digits) = (query.text("path")?, query.text("path_bytes")?);
+    files::named("path", text.as_deref(), digits.as_deref())
+}
+
+fn mode(query: &mut Query) -> Result<Option<u32>> {
+    query.text("mode")?.as_deref().map(files::parse_mode).transpose()
+}
+
+/// Passes a body on, a part at a time. One that is cut off is never taken for a whole one.
+async fn pass_on(mut body: Body, mut writer: FileWriter) -> Result<FileWritten, Error> {
+    while let Some(part) = next_part(&mut body).await? {
+        writer.send(&part).await?;
+    }
+    Ok(FileWritten { size: writer.finish().await? })
+}
+
+/// An answer without content, also to a repetition.
+fn done(outcome: Outcome<()>, status: StatusCode) -> Response {
+    let mut response = status.into_response();
+    if matches!(outcome, Outcome::Again(_)) {
+        response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
+    }
+    response
+}

@@ -2,6 +2,7 @@
 
 mod changes;
 mod egress;
+mod files;
 mod setup;
 
 use std::path::PathBuf;

@@ -5,13 +5,19 @@ use axum::response::Response;
 use http::StatusCode;
 use stead_domain::files::{FileOrder, FileWritten};
 
-use super::{mode, pass_on, path};
+use super::{asked, mode, pass_on, path};
 use crate::State;
 use crate::door::In;
 use crate::environments::parse_id;
 use crate::openapi::ChangeErrors;
 use crate::query::Query;
 use crate::reply::{Result, json};
+
+fn order(mut query: Query) -> stead_domain::Result<FileOrder> {
+    let order = FileOrder::Append { path: path(&mut query)?, offset: query.parsed("offset")?, mode: mode(&mut query)? };
+    query.end()?;
+    Ok(order)
+}
 
 /// Append the body to a file in an environment.
 ///
@@ -27,11 +33,11 @@ pub async fn handler(
     Shared(state): Shared<State>,
     In(entered): In,
     Path((_, id)): Path<(String, String)>,
-    mut query: Query,
+    query: Query,
     request: Request,
 ) -> Result<Response> {
-    let order = FileOrder::Append { path: path(&mut query)?, offset: query.parsed("offset")?, mode: mode(&mut query)? };
-    query.end()?;
-    let writer = state.app.write_file(&entered, parse_id(&id)?, &order).await?;
+    let id = parse_id(&id)?;
+    let order = asked(&state, &entered, id, order(query)).await?;
+    let writer = state.app.write_file(&entered, id, &order).await?;
     json(StatusCode::OK, &pass_on(request.into_body(), writer).await?)
 }

@@ -5,7 +5,7 @@ use axum::response::Response;
 use http::StatusCode;
 use stead_domain::files::{FileOrder, FileTransfer};
 
-use super::done;
+use super::{asked, done};
 use crate::State;
 use crate::body::Json;
 use crate::door::In;
@@ -26,7 +26,8 @@ pub async fn handler(
     Path((_, id)): Path<(String, String)>,
     Json(transfer): Json<FileTransfer>,
 ) -> Result<Response> {
-    let (from, to) = transfer.paths()?;
+    let id = parse_id(&id)?;
+    let (from, to) = asked(&state, &entered, id, transfer.paths()).await?;
     let order = FileOrder::Copy { from, to, overwrite: transfer.overwrite };
-    Ok(done(state.app.change_files(&entered, parse_id(&id)?, order).await?, StatusCode::NO_CONTENT))
+    Ok(done(state.app.change_files(&entered, id, order).await?, StatusCode::NO_CONTENT))
 }

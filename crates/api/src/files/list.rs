@@ -7,6 +7,7 @@ use stead_domain::files::{FileEntry, FileOrder, FilePath};
 use stead_domain::page::{Cursor, Page};
 use stead_domain::{Error, hexadecimal};
 
+use super::asked;
 use crate::State;
 use crate::door::In;
 use crate::environments::parse_id;
@@ -16,6 +17,26 @@ use crate::reply::{Result, json};
 
 const USUAL: u64 = 1000;
 const MOST: u64 = 10_000;
+
+fn order(mut query: Query) -> stead_domain::Result<FileOrder> {
+    let (text, digits) = (query.text("path")?, query.text("path_bytes")?);
+    let path = match (&text, &digits) {
+        (None, None) => FilePath::found("."),
+        _ => stead_domain::files::named("path", text.as_deref(), digits.as_deref())?,
+    };
+    let recursive = query.flag("recursive")?;
+    let limit = query.parsed::<u64>("limit")?.unwrap_or(USUAL);
+    if !(1..=MOST).contains(&limit) {
+        return Err(Error::field("limit", format!("must be 1 to {MOST}")));
+    }
+    let cursor = query.text("cursor")?.filter(|cursor| !cursor.is_empty());
+    query.end()?;
+    let after = cursor.map(|cursor| {
+        let Cursor(digits) = Cursor::decode(&cursor)?;
+        hexadecimal::read(&digits).map(FilePath::found).ok_or_else(|| Error::field("cursor", "was not made by this list"))
+    });
+    Ok(FileOrder::List { path, recursive, after: after.transpose()?, limit })
+}
 
 /// What a directory in an environment holds, in the order of the paths. An environment that sleeps is woken for it.
 ///
@@ -29,26 +50,11 @@ pub async fn handler(
     Shared(state): Shared<State>,
     In(entered): In,
     Path((_, id)): Path<(String, String)>,
-    mut query: Query,
+    query: Query,
 ) -> Result<Response> {
-    let (text, digits) = (query.text("path")?, query.text("path_bytes")?);
-    let path = match (&text, &digits) {
-        (None, None) => FilePath::found("."),
-        _ => stead_domain::files::named("path", text.as_deref(), digits.as_deref())?,
-    };
-    let recursive = query.flag("recursive")?;
-    let limit = query.parsed::<u64>("limit")?.unwrap_or(USUAL);
-    if !(1..=MOST).contains(&limit) {
-        return Err(Error::field("limit", format!("must be 1 to {MOST}")).into());
-    }
-    let cursor = query.text("cursor")?.filter(|cursor| !cursor.is_empty());
-    query.end()?;
-    let after = cursor.map(|cursor| {
-        let Cursor(digits) = Cursor::decode(&cursor)?;
-        hexadecimal::read(&digits).map(FilePath::found).ok_or_else(|| Error::field("cursor", "was not made by this list"))
-    });
-    let order = FileOrder::List { path, recursive, after: after.transpose()?, limit };
-    let listed = state.app.list_files(&entered, parse_id(&id)?, order).await?;
+    let id = parse_id(&id)?;
+    let order = asked(&state, &entered, id, order(query)).await?;
+    let listed = state.app.list_files(&entered, id, order).await?;
     let last = listed.entries.last().filter(|_| listed.more);
     let next_cursor = last.map(|last| Cursor(hexadecimal::write(last.exact_path().as_bytes())).encode());
     json(StatusCode::OK, &Page { items: listed.entries, has_more: next_cursor.is_some(), next_cursor })

@@ -5,13 +5,19 @@ use axum::response::Response;
 use http::StatusCode;
 use stead_domain::files::{FileOrder, NewDirectory, named, parse_mode};
 
-use super::done;
+use super::{asked, done};
 use crate::State;
 use crate::body::Json;
 use crate::door::In;
 use crate::environments::parse_id;
 use crate::openapi::ChangeErrors;
 use crate::reply::Result;
+
+fn order(new: &NewDirectory) -> stead_domain::Result<FileOrder> {
+    let path = named("path", new.path.as_deref(), new.path_bytes.as_deref())?;
+    let mode = new.mode.as_deref().map(parse_mode).transpose()?;
+    Ok(FileOrder::MakeDirectory { path, mode, parents: new.parents })
+}
 
 /// Make a directory in an environment.
 #[utoipa::path(
@@ -26,8 +32,7 @@ pub async fn handler(
     Path((_, id)): Path<(String, String)>,
     Json(new): Json<NewDirectory>,
 ) -> Result<Response> {
-    let path = named("path", new.path.as_deref(), new.path_bytes.as_deref())?;
-    let mode = new.mode.as_deref().map(parse_mode).transpose()?;
-    let order = FileOrder::MakeDirectory { path, mode, parents: new.parents };
-    Ok(done(state.app.change_files(&entered, parse_id(&id)?, order).await?, StatusCode::NO_CONTENT))
+    let id = parse_id(&id)?;
+    let order = asked(&state, &entered, id, order(&new)).await?;
+    Ok(done(state.app.change_files(&entered, id, order).await?, StatusCode::NO_CONTENT))
 }

@@ -13,17 +13,27 @@ pub mod write;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, Method, StatusCode};
-use stead_app::Outcome;
 use stead_app::files::FileWriter;
+use stead_app::{Entered, Outcome};
 use stead_domain::files::{self, FilePath, FileWritten};
+use stead_domain::ids::EnvironmentId;
 use stead_domain::{Error, Result};
 
+use crate::State;
 use crate::body::next_part;
 use crate::query::Query;
 
 /// Whether a body may be as long as a file.
 pub(crate) fn takes_any_length(method: &Method, route: &str) -> bool {
     matches!(*method, Method::PUT | Method::PATCH) && route.ends_with("/environments/{environment_id}/files")
+}
+
+/// What was asked, or what is wrong with it: for an environment that the caller may not see, only that.
+async fn asked<T>(state: &State, entered: &Entered, id: EnvironmentId, asked: Result<T>) -> Result<T> {
+    match asked {
+        Ok(asked) => Ok(asked),
+        Err(error) => Err(state.app.unless_unknown(entered, id, error).await),
+    }
 }
 
 /// `path`, or `path_bytes` for names that are not UTF-8.

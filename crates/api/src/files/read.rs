@@ -10,7 +10,7 @@ use stead_app::files::FileReader;
 use stead_domain::files::FileEntry;
 use stead_domain::{Code, Error};
 
-use super::path;
+use super::{asked, path};
 use crate::State;
 use crate::door::In;
 use crate::environments::parse_id;
@@ -33,9 +33,8 @@ pub async fn handler(
     mut query: Query,
     headers: HeaderMap,
 ) -> Result<Response> {
-    let path = path(&mut query)?;
-    query.end()?;
     let id = parse_id(&id)?;
+    let path = asked(&state, &entered, id, path(&mut query).and_then(|path| query.end().map(|()| path))).await?;
     let wanted = headers.get(RANGE).and_then(|range| range.to_str().ok()).and_then(Range::parse);
     let Some(wanted) = wanted else {
         let reader = state.app.read_file(&entered, id, path, 0, None).await?;

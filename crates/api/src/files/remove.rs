@@ -5,13 +5,19 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use stead_domain::files::FileOrder;
 
-use super::path;
+use super::{asked, path};
 use crate::State;
 use crate::door::In;
 use crate::environments::parse_id;
 use crate::openapi::ChangeErrors;
 use crate::query::Query;
 use crate::reply::Result;
+
+fn order(mut query: Query) -> stead_domain::Result<FileOrder> {
+    let order = FileOrder::Remove { path: path(&mut query)?, recursive: query.flag("recursive")? };
+    query.end()?;
+    Ok(order)
+}
 
 /// Remove a file, a link or a directory in an environment. What a link leads to stays.
 #[utoipa::path(
@@ -23,10 +29,10 @@ pub async fn handler(
     Shared(state): Shared<State>,
     In(entered): In,
     Path((_, id)): Path<(String, String)>,
-    mut query: Query,
+    query: Query,
 ) -> Result<Response> {
-    let order = FileOrder::Remove { path: path(&mut query)?, recursive: query.flag("recursive")? };
-    query.end()?;
-    state.app.change_files(&entered, parse_id(&id)?, order).await?;
+    let id = parse_id(&id)?;
+    let order = asked(&state, &entered, id, order(query)).await?;
+    state.app.change_files(&entered, id, order).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

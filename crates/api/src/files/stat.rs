@@ -5,7 +5,7 @@ use axum::response::Response;
 use http::StatusCode;
 use stead_domain::files::FileEntry;
 
-use super::path;
+use super::{asked, path};
 use crate::State;
 use crate::door::In;
 use crate::environments::parse_id;
@@ -25,7 +25,7 @@ pub async fn handler(
     Path((_, id)): Path<(String, String)>,
     mut query: Query,
 ) -> Result<Response> {
-    let path = path(&mut query)?;
-    query.end()?;
-    json(StatusCode::OK, &state.app.stat_file(&entered, parse_id(&id)?, path).await?)
+    let id = parse_id(&id)?;
+    let path = asked(&state, &entered, id, path(&mut query).and_then(|path| query.end().map(|()| path))).await?;
+    json(StatusCode::OK, &state.app.stat_file(&entered, id, path).await?)
 }

@@ -7,7 +7,7 @@ use http::StatusCode;
 use stead_domain::error::parse_json;
 use stead_domain::files::{FileOrder, FilePath, FileWritten, WriteFileRequest};
 
-use super::{mode, pass_on, path};
+use super::{asked, mode, pass_on, path};
 use crate::State;
 use crate::body;
 use crate::door::In;
@@ -15,6 +15,13 @@ use crate::environments::parse_id;
 use crate::openapi::ChangeErrors;
 use crate::query::Query;
 use crate::reply::{Result, json};
+
+fn order(mut query: Query) -> stead_domain::Result<FileOrder> {
+    let parents = query.parsed::<bool>("parents")?.unwrap_or(true);
+    let order = FileOrder::Write { path: path(&mut query)?, mode: mode(&mut query)?, parents };
+    query.end()?;
+    Ok(order)
+}
 
 /// Write a file in an environment: it is there as a whole or not at all. An environment that sleeps is woken for it.
 ///
@@ -29,20 +36,20 @@ pub async fn handler(
     Shared(state): Shared<State>,
     In(entered): In,
     Path((_, id)): Path<(String, String)>,
-    mut query: Query,
+    query: Query,
     request: Request,
 ) -> Result<Response> {
     let id = parse_id(&id)?;
     if query.is_empty() {
         let bytes = body::read_json(request).await?;
-        let WriteFileRequest { path, content } = parse_json(&bytes)?;
-        let order = FileOrder::Write { path: FilePath::parse("path", path)?, mode: None, parents: true };
+        let read = parse_json::<WriteFileRequest>(&bytes);
+        let WriteFileRequest { path, content } = asked(&state, &entered, id, read).await?;
+        let path = asked(&state, &entered, id, FilePath::parse("path", path)).await?;
+        let order = FileOrder::Write { path, mode: None, parents: true };
         pass_on(Body::from(content), state.app.write_file(&entered, id, &order).await?).await?;
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let parents = query.parsed::<bool>("parents")?.unwrap_or(true);
-    let order = FileOrder::Write { path: path(&mut query)?, mode: mode(&mut query)?, parents };
-    query.end()?;
+    let order = asked(&state, &entered, id, order(query)).await?;
     let writer = state.app.write_file(&entered, id, &order).await?;
     json(StatusCode::OK, &pass_on(request.into_body(), writer).await?)
 }

@@ -69,7 +69,7 @@ impl App {
     }
 
     /// An environment that is not the caller's to see comes before anything that is wrong with a request.
-    pub(crate) async fn unless_unknown(&self, entered: &Entered, environment: EnvironmentId, error: Error) -> Error {
+    pub async fn unless_unknown(&self, entered: &Entered, environment: EnvironmentId, error: Error) -> Error {
         self.get_environment(entered, environment).await.err().unwrap_or(error)
     }
 

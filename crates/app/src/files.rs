@@ -145,7 +145,7 @@ impl App {
     ) -> Result<(Environment, stead_domain::provider::ProviderName, Option<stead_domain::ids::HostId>, u64)> {
         let project = entered.project;
         self.store
-            .read(move |unit| {
+            .glance(move |unit| {
                 Box::pin(async move {
                     let environment = environments::find(unit, project, id).await?.ok_or_else(|| crate::environments::unknown(id))?;
                     let sandbox = sandboxes::find(unit, environment.sandbox_id).await?;

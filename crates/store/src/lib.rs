@@ -100,6 +100,18 @@ impl Store {
         take(&slot)
     }
 
+    /// Like [`Store::read`], for a few rows that are found by their keys: what is done sooner than handed to somebody else.
+    pub async fn glance<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: for<'t> FnOnce(&'t mut Unit) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let (slot, work) = into_slot(work);
+        self.database.glance(work).await.map_err(E::from)?;
+        take(&slot)
+    }
+
     /// Like [`Store::read`], with all statements on one state.
     pub async fn snapshot<T, E, F>(&self, work: F) -> Result<T, E>
     where

@@ -14,7 +14,7 @@ impl App {
     pub async fn get_environment(&self, entered: &Entered, id: EnvironmentId) -> Result<Environment> {
         let project = entered.project;
         let found =
-            self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(environments::find(unit, project, id).await?) })).await?;
+            self.store.glance(move |unit| Box::pin(async move { Ok::<_, Error>(environments::find(unit, project, id).await?) })).await?;
         found.ok_or_else(|| unknown(id))
     }
 

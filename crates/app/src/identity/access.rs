@@ -79,7 +79,7 @@ impl App {
         let now = self.context.now();
         let verdict = self
             .store
-            .read(move |unit| {
+            .glance(move |unit| {
                 Box::pin(async move {
                     let caller = identify(unit, presented, arrival, now).await?;
                     let key = match caller.credential {

@@ -82,7 +82,7 @@ impl App {
         let project = entered.project;
         let found = self
             .store
-            .read(move |unit| {
+            .glance(move |unit| {
                 Box::pin(async move {
                     let Some(process) = processes::find(unit, project, environment, id).await? else { return Ok::<_, Error>(None) };
                     let sandbox = sandboxes::find(unit, process.sandbox_id).await?;

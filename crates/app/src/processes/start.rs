@@ -131,7 +131,7 @@ impl App {
     async fn read_for_start(&self, entered: &Entered, id: EnvironmentId) -> Result<Found> {
         let (project, caller, now) = (entered.project, entered.caller.clone(), self.context.now());
         self.store
-            .read(move |unit| {
+            .glance(move |unit| {
                 Box::pin(async move {
                     let found = environments::find(unit, project, id).await?;
                     let environment = found.ok_or_else(|| crate::environments::unknown(id))?;

@@ -15,6 +15,10 @@ pub(crate) type Work = Box<dyn for<'t> FnOnce(&'t mut Unit) -> BoxFuture<'t, boo
 pub(crate) trait Database: Send + Sync {
     fn write(&self, work: Work) -> BoxFuture<'_, Result<()>>;
     fn read(&self, work: Work) -> BoxFuture<'_, Result<()>>;
+    /// A read that is over in no time.
+    fn glance(&self, work: Work) -> BoxFuture<'_, Result<()>> {
+        self.read(work)
+    }
     fn snapshot(&self, work: Work) -> BoxFuture<'_, Result<()>>;
     fn dialect(&self) -> Dialect;
     fn close(&self) -> BoxFuture<'_, ()>;

@@ -1,4 +1,5 @@
-//! SQLite: one thread writes, a few read.
+//! SQLite: one thread writes, a few read. What is found by its key is read by whoever asks: to wake another thread for it and be woken again
+//! takes several times as long.
 //!
 //! The writer takes all units that wait, runs each as a savepoint of one transaction, commits once and then answers them: many callers share one fsync.
 
@@ -23,6 +24,8 @@ const _: () = assert!(libsqlite3_sys::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLit
 /// Units that share one commit, at most. More would make the first of them wait longer than the fsync they save.
 const GROUP: usize = 128;
 const READERS: usize = 4;
+/// As many glances at a time; further ones take their turn with the readers.
+const AT_HAND: usize = 4;
 
 struct Job {
     work: Work,
@@ -32,6 +35,8 @@ struct Job {
 pub(crate) struct Sqlite {
     writer: Mutex<Option<mpsc::UnboundedSender<Job>>>,
     readers: Mutex<Option<blocking::Sender<Job>>>,
+    /// For glances, which are had on the caller's own thread.
+    at_hand: Vec<Mutex<Option<Unit>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -52,7 +57,21 @@ impl Sqlite {
             let jobs = Arc::clone(&jobs);
             threads.push(spawn("store-reader", move || read_jobs(&mut unit, &jobs))?);
         }
-        Ok(Self { writer: Mutex::new(Some(writer)), readers: Mutex::new(Some(readers)), threads: Mutex::new(threads) })
+        let at_hand =
+            (0..AT_HAND).map(|_| Ok(Mutex::new(Some(Unit(Connection::Sqlite(connect_reader(&path)?)))))).collect::<Result<_>>()?;
+        Ok(Self { writer: Mutex::new(Some(writer)), readers: Mutex::new(Some(readers)), at_hand, threads: Mutex::new(threads) })
+    }
+
+    /// Runs work here and now, or gives it back when every connection is in use.
+    fn here(&self, work: Work) -> std::result::Result<Result<()>, Work> {
+        for unit in &self.at_hand {
+            let Ok(mut unit) = unit.try_lock() else { continue };
+            return match &mut *unit {
+                Some(unit) => Ok(poll_once(unit, work).map(drop)),
+                None => Err(work),
+            };
+        }
+        Err(work)
     }
 
     fn read_work(&self, work: Work) -> BoxFuture<'_, Result<()>> {
@@ -79,6 +98,13 @@ impl Database for Sqlite {
         self.read_work(work)
     }
 
+    fn glance(&self, work: Work) -> BoxFuture<'_, Result<()>> {
+        match self.here(work) {
+            Ok(outcome) => Box::pin(std::future::ready(outcome)),
+            Err(work) => self.read_work(work),
+        }
+    }
+
     fn snapshot(&self, work: Work) -> BoxFuture<'_, Result<()>> {
         self.read_work(Box::new(move |unit| {
             Box::pin(async move {
@@ -100,6 +126,9 @@ impl Database for Sqlite {
     fn close(&self) -> BoxFuture<'_, ()> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.readers.lock().unwrap_or_else(PoisonError::into_inner).take();
+        for unit in &self.at_hand {
+            unit.lock().unwrap_or_else(PoisonError::into_inner).take();
+        }
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         Box::pin(async move {
             // Ends as soon as the channels are empty: no unit that was taken on is dropped.

@@ -1,6 +1,7 @@
 //! What happens to the files of an environment, and to what leaves it, with real programs inside.
 
 mod changes;
+mod disk;
 mod egress;
 mod setup;
 

@@ -36,6 +36,9 @@ pub struct Blueprint {
     pub hidden: Vec<PathBuf>,
     pub network: Network,
     pub limits: Limits,
+    /// Directories of the host that hold nothing but what is the environment's own: what they occupy is bounded.
+    #[serde(default)]
+    pub counted: Vec<PathBuf>,
     /// The inside is root of its own copy of the host's system; what it changes of it lands in layers below this directory.
     #[serde(default)]
     pub system: Option<PathBuf>,

@@ -54,6 +54,14 @@ impl Inside {
         self.place.as_ref().map_or(&[], Place::outlets)
     }
 
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    pub fn user_namespace(&self) -> Option<BorrowedFd<'_>> {
+        self.place.as_ref().and_then(Place::user_namespace)
+    }
+
     /// What init says next; none for now. An error when it is gone.
     pub fn receive(&mut self) -> Result<Option<Event>, stead_sandbox::Error> {
         self.place.as_mut().map_or(Ok(None), Place::receive)

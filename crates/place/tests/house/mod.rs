@@ -46,6 +46,7 @@ impl House {
             hidden: Vec::new(),
             network: Network::Disabled,
             limits: Limits::default(),
+            counted: vec![self.data.join("workspace")],
             system: None,
             identity: None,
             allow_ptrace: false,

@@ -103,6 +103,7 @@ impl Site<'_> {
                 pids: resources.pids,
                 disk_bytes: resources.disk_mb.map(|size| size.saturating_mul(1 << 20)),
             },
+            counted: vec![self.sandbox.to_owned()],
             idle_milliseconds: spec.idle_timeout.map_or(IDLE.as_millis() as u64, |timeout| timeout.as_millis()),
         })
     }

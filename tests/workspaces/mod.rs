@@ -3,6 +3,7 @@
 mod changes;
 mod disk;
 mod egress;
+mod image;
 mod setup;
 
 use std::path::PathBuf;

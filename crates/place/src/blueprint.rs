@@ -42,6 +42,9 @@ pub struct Blueprint {
     /// The inside is root of its own copy of the host's system; what it changes of it lands in layers below this directory.
     #[serde(default)]
     pub system: Option<PathBuf>,
+    /// A root of its own, in place of the host's system.
+    #[serde(default)]
+    pub image: Option<Image>,
     /// The first of its ids on the outside, where root makes it: no two environments have the same.
     #[serde(default)]
     pub identity: Option<u32>,
@@ -52,6 +55,13 @@ pub struct Blueprint {
     pub env: Vec<(String, String)>,
     /// Asleep after so long without a process.
     pub idle_milliseconds: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    pub root: PathBuf,
+    /// Whoever uses it locks it, so that it is not removed.
+    pub locked: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -48,6 +48,7 @@ impl House {
             limits: Limits::default(),
             counted: vec![self.data.join("workspace")],
             system: None,
+            image: None,
             identity: None,
             allow_ptrace: false,
             env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],

@@ -53,7 +53,10 @@ impl Abilities {
             .unless(place, "sandbox.resources.disk_mb", &["*"])
             .unless(place, "sandbox.protected_paths", &["*"])
             .unless(place, "sandbox.hidden_paths", &["*"])
-            .unless(place, "mounts", &["host:ro", "host:rw"]);
+            .unless(place, "mounts", &["host:ro", "host:rw"])
+            .unless(place, "root.view", &["image"])
+            .unless(place, "root.image", &["*"])
+            .unless(place, "root.digest", &["*"]);
         match place {
             Some(_) => capabilities,
             // Watched from outside, without a quota of the filesystem: passed for a moment at most.

@@ -89,7 +89,12 @@ fn next_directory(at: &OwnedFd, next: &mut u64, device: u64, total: &mut u64) ->
 /// What one name of a file stands for: all its names together stand for the file.
 fn share(status: &Stat) -> u64 {
     let size = (status.st_blocks as u64 * BLOCK).max(LEAST);
-    if FileType::from_raw_mode(status.st_mode).is_dir() { size } else { size / (status.st_nlink as u64).max(1) }
+    if FileType::from_raw_mode(status.st_mode).is_dir() { size } else { size / whole(status.st_nlink).max(1) }
+}
+
+/// Not every architecture counts names with as many bits.
+fn whole(count: impl Into<u64>) -> u64 {
+    count.into()
 }
 
 fn open(base: impl std::os::fd::AsFd, path: impl rustix::path::Arg) -> rustix::io::Result<OwnedFd> {

@@ -15,9 +15,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, ResolveFlags, flock, openat2};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, flock, futimens, openat2};
 use sha2::{Digest, Sha256};
 
 use super::tree;
@@ -210,7 +210,9 @@ impl Images {
 
     /// It was wanted just now.
     fn touch(&self, image: &Path) {
-        let _ = File::open(image).and_then(|opened| opened.set_modified(SystemTime::now()));
+        let as_it_is = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let _ = File::open(image).map(|opened| futimens(&opened, &Timestamps { last_access: as_it_is, last_modification: now }));
     }
 
     /// The digests of those that were not wanted for a while.

@@ -189,3 +189,83 @@ fn what_is_not_what_it_should_be_is_refused() {
         assert!([400, 403].contains(&http.post(ENVIRONMENTS, json!({"spec": spec})).status), "{wrong}");
     }
 }
+
+/// A system with so many files that unpacking it takes a moment.
+fn many_files(images: &Path) -> PathBuf {
+    let system = images.join("many");
+    for number in 0..60 {
+        let directory = system.join(format!("usr/{number}"));
+        fs::create_dir_all(&directory).unwrap();
+        for file in 0..250 {
+            fs::write(directory.join(file.to_string()), "text").unwrap();
+        }
+    }
+    archive(&system, "-cf", rustix::process::geteuid().as_raw())
+}
+
+#[test]
+fn a_server_that_is_killed_while_it_unpacks_leaves_nothing_behind() {
+    let images = tempfile::Builder::new().prefix("stead-").tempdir().unwrap();
+    let archive = many_files(images.path());
+    let mut server = allowing(images.path()).start();
+    let body = json!({"name": "many", "spec": spec(&archive, None), "allow_unenforced": true});
+    let kept = server.path().join("images");
+    let unfinished = || {
+        let names = fs::read_dir(&kept).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with(".unpacking-")).collect::<Vec<_>>()
+    };
+    let http = server.http();
+    let asked = {
+        let body = body.clone();
+        std::thread::spawn(move || {
+            http.try_send("POST", ENVIRONMENTS, &[("content-type", "application/json")], Some(body.to_string().as_bytes())).is_ok()
+        })
+    };
+    // Killed in the middle, if it is not faster than we look.
+    while unfinished().iter().all(|name| !kept.join(name).join("usr").exists()) && !asked.is_finished() {
+        std::thread::yield_now();
+    }
+    server.kill();
+    let _ = asked.join();
+    let server = allowing(images.path()).on(server.directory()).start();
+    assert_eq!(unfinished(), Vec::<String>::new());
+    let http = server.http();
+    let reply = http.post(ENVIRONMENTS, body);
+    assert!([201, 409].contains(&reply.status), "{}", message(&reply));
+    let whole: Vec<_> = fs::read_dir(&kept).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(whole.len(), 1);
+    assert_eq!(fs::read_dir(whole[0].join("usr")).unwrap().count(), 60);
+    assert_eq!(fs::read_dir(whole[0].join("usr/59")).unwrap().count(), 250);
+}
+
+#[test]
+fn what_nobody_names_any_more_is_pruned_and_what_is_in_use_is_not() {
+    let images = tempfile::Builder::new().prefix("stead-").tempdir().unwrap();
+    let server = allowing(images.path()).start();
+    if !can_run(&server) {
+        return;
+    }
+    let owner = rustix::process::geteuid().as_raw();
+    let system = system(images.path(), owner);
+    let archive = archive(&system, "-cf", owner);
+    let kept = server.path().join("images");
+    let left = || fs::read_dir(&kept).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let prune = || {
+        for image in left() {
+            fs::File::open(image).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        }
+        let output = server.command(&["prune", "--yes", "--json"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        left().len()
+    };
+    let home = Home::new(&server, "named", spec(&archive, None));
+    assert_eq!(prune(), 1, "a definition names it");
+    let process = expect(&home.http.post(&home.path("/processes"), json!({"argv": ["sleep", "600"]})), 201);
+    expect(&home.http.patch(&home.path(""), json!({"spec": {"root": {"view": "host", "image": null, "digest": null}}})), 200);
+    assert_eq!(prune(), 1, "something runs in it");
+    let id = text(&process, "id");
+    assert_eq!(expect(&home.http.get(&home.path(&format!("/processes/{id}"))), 200)["status"], "running");
+    expect(&home.http.post(&home.path("/stop"), json!({})), 200);
+    assert_eq!(prune(), 0);
+    assert_ne!(home.works("cat /etc/os-release"), "ID=little\n");
+}

@@ -90,11 +90,14 @@ impl Local {
         let Some((image, digest)) = spec.image() else { return Ok(()) };
         let path = Path::new(image);
         let before = asked_by.image_before.as_ref();
+        if before.is_some_and(|(before, of)| before == image && of.as_deref() == digest) {
+            // As it was. Whoever makes a place looks at it again, on the host that it is on.
+            return Ok(());
+        }
         if before.is_none_or(|(before, _)| before != image) {
             self.host_paths.check("spec.root.image", path, asked_by)?;
         }
-        let unchanged = before.is_some_and(|(before, of)| before == image && of.as_deref() == digest);
-        let prepared = self.images.prepare(path, digest, unchanged).map_err(|trouble| {
+        let prepared = self.images.prepare(path, digest, false).map_err(|trouble| {
             let field = if matches!(trouble, images::Trouble::Different { .. }) { "spec.root.digest" } else { "spec.root.image" };
             let message = format!("`{image}` cannot be used: {trouble}");
             stead_domain::Error::field(field, message).suggestion(trouble.advice())

@@ -99,7 +99,8 @@ impl Site<'_> {
             workspace: Workspace { path: workspace_path.clone(), source, access },
             binds,
             protected: inside(&protected),
-            hidden: hidden.chain(self.host_paths.of_the_system()).collect(),
+            // Of the host's system an image shows nothing.
+            hidden: hidden.chain(self.host_paths.of_the_system().filter(|_| self.image.is_none())).collect(),
             network,
             limits: Limits {
                 cpus: resources.cpus,

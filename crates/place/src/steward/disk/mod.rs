@@ -3,6 +3,8 @@
 //!
 //! How much is there to write between two looks decides how soon the next one comes. A look only asks the filesystems for their free space;
 //! when that has fallen by a good part of what is left, or a while has passed, a process of its own measures the trees.
+//!
+//! A filesystem in a file would be exact, and everything in it out of reach of a server while the environment sleeps: its changes, its files.
 
 mod gauge;
 mod walk;

@@ -104,8 +104,8 @@ fn a_posture_that_would_not_hold_is_refused_by_name() {
     let http = server.http();
     let brokered = json!([{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }]);
     for (spec, field, value) in [
-        (json!({ "sandbox": { "resources": { "disk_mb": 512 } } }), "sandbox.resources.disk_mb", "512"),
         (json!({ "secret_bindings": brokered }), "secret_bindings.delivery", "broker"),
+        (json!({ "mounts": [{ "source": "artifact:art_1", "path": "/data" }] }), "mounts", "artifact:ro"),
     ] {
         let body = |allow: bool| json!({ "spec": spec, "allow_unenforced": allow });
         let reply = http.post(ENVIRONMENTS, body(false));
@@ -125,6 +125,7 @@ fn a_posture_that_would_not_hold_is_refused_by_name() {
         (json!({ "workspace_access": "ro" }), "sandbox.workspace_access", "ro", "enforced"),
         (json!({ "workspace_access": "cow" }), "sandbox.workspace_access", "cow", "enforced"),
         (json!({ "package_policy": "none" }), "sandbox.package_policy", "none", "best_effort"),
+        (json!({ "resources": { "disk_mb": 512 } }), "sandbox.resources.disk_mb", "512", "best_effort"),
     ] {
         assert_eq!(posture(&create(&http, json!({ "spec": { "sandbox": sandbox } })), field), (value.to_owned(), level.to_owned()));
     }

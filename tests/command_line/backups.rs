@@ -130,6 +130,7 @@ fn a_workspace_that_a_restore_left_stays_until_it_is_pruned() {
     tombstones                                       0
     idempotency records                              0
     processes                                        0
+    images that no environment names                 0
     workspaces that a restore left without a record  1
     ");
     assert_eq!(std::fs::read_to_string(workspace.join("work")).unwrap(), "of hours");

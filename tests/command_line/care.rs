@@ -161,6 +161,7 @@ fn what_takes_space_is_counted() {
     audit records        3
     idempotency records  1
     workspaces                  [SIZE]
+    images                      [SIZE]
     trash                       [SIZE]
     ");
 }
@@ -178,6 +179,7 @@ fn prune_says_what_would_go_before_it_goes() {
     tombstones                                       1
     idempotency records                              0
     processes                                        0
+    images that no environment names                 0
     workspaces that a restore left without a record  0
     ");
     assert_eq!(desk.json(&["env", "list", "--include-destroyed"])["items"].as_array().unwrap().len(), 2);
@@ -189,6 +191,7 @@ fn prune_says_what_would_go_before_it_goes() {
     tombstones                                       1
     idempotency records                              0
     processes                                        0
+    images that no environment names                 0
     workspaces that a restore left without a record  0
     ");
     assert_eq!(desk.json(&["env", "list", "--include-destroyed"])["items"].as_array().unwrap().len(), 1);

@@ -1,8 +1,10 @@
 //! What happens to the files of an environment, and to what leaves it, with real programs inside.
 
 mod changes;
+mod disk;
 mod egress;
 mod files;
+mod image;
 mod setup;
 
 use std::path::PathBuf;

@@ -71,6 +71,9 @@ impl App {
             if let Err(error) = self.forget_old_processes().await {
                 tracing::warn!(%error, "old processes could not be forgotten");
             }
+            if let Err(error) = self.unnamed_images(true).await {
+                tracing::warn!(%error, "images that no definition names could not be removed");
+            }
             if let Err(error) = self.bound_output().await {
                 tracing::warn!(%error, "output beyond the bound could not be removed");
             }
@@ -168,6 +171,26 @@ impl App {
                     if remove {
                         self.remove_stranger(&**provider, entry.sandbox, &entry.resource_id).await?;
                     }
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    /// How many images no live definition names; with `remove`, they go, but for those that are in use.
+    pub(crate) async fn unnamed_images(&self, remove: bool) -> Result<u64> {
+        let mut count = 0;
+        for provider in self.providers.all() {
+            // Images first: one that a definition names meanwhile was wanted lately, and is not among them.
+            let kept = provider.images().await?;
+            if kept.is_empty() {
+                continue;
+            }
+            let named =
+                self.store.read(|unit| Box::pin(async move { Ok::<_, Error>(environments::digests_of_images(unit).await?) })).await?;
+            for digest in kept.iter().filter(|digest| !named.iter().any(|name| name.eq_ignore_ascii_case(digest))) {
+                if !remove || provider.remove_image(digest).await? {
+                    count += 1;
                 }
             }
         }

@@ -61,7 +61,7 @@ impl Provider for Patient {
         self.inner.host()
     }
 
-    fn check_definition(&self, spec: &Spec, asked_by: &AskedBy) -> stead_domain::Result<()> {
+    fn check_definition(&self, spec: &mut Spec, asked_by: &AskedBy) -> stead_domain::Result<()> {
         self.inner.check_definition(spec, asked_by)
     }
 
@@ -100,6 +100,14 @@ impl Provider for Patient {
 
     async fn list(&self) -> Result<Vec<Listed>, ProviderError> {
         self.within(self.inner.list()).await
+    }
+
+    async fn images(&self) -> Result<Vec<String>, ProviderError> {
+        self.within(self.inner.images()).await
+    }
+
+    async fn remove_image(&self, digest: &str) -> Result<bool, ProviderError> {
+        self.within(self.inner.remove_image(digest)).await
     }
 
     async fn check(&self) -> Result<String, ProviderError> {

@@ -29,8 +29,9 @@ pub trait Provider: Send + Sync {
     /// The host whose sandboxes it keeps; none when any server may speak for it.
     fn host(&self) -> Option<HostId>;
 
-    /// Refuses a definition that this provider cannot carry out for reasons of its own, beyond what its capabilities say.
-    fn check_definition(&self, _spec: &Spec, _asked_by: &AskedBy) -> stead_domain::Result<()> {
+    /// Refuses a definition that this provider cannot carry out for reasons of its own, beyond what its capabilities say. What it leaves
+    /// open and must not change later is filled in. May take as long as it takes to read an image.
+    fn check_definition(&self, _spec: &mut Spec, _asked_by: &AskedBy) -> stead_domain::Result<()> {
         Ok(())
     }
 
@@ -58,6 +59,16 @@ pub trait Provider: Send + Sync {
     /// Everything at the provider that carries this installation's label.
     async fn list(&self) -> Result<Vec<Listed>, ProviderError>;
 
+    /// The digests of images that it keeps and nobody wanted lately.
+    async fn images(&self) -> Result<Vec<String>, ProviderError> {
+        Ok(Vec::new())
+    }
+
+    /// Removes one that no definition names; whether it did. One that is in use stays.
+    async fn remove_image(&self, _digest: &str) -> Result<bool, ProviderError> {
+        Ok(false)
+    }
+
     /// Whether it can be used now, in a sentence.
     async fn check(&self) -> Result<String, ProviderError>;
 
@@ -72,12 +83,16 @@ pub struct AskedBy {
     pub own_user: bool,
     /// Directories of the host that the present definition mounts already; whoever edits something else need not be allowed to mount them.
     pub mounted_before: Vec<String>,
+    /// The image of the present definition, with its digest.
+    pub image_before: Option<(String, Option<String>)>,
 }
 
 impl AskedBy {
     pub fn caller(caller: &Caller, present: Option<&Spec>) -> Self {
         let mounted_before = present.into_iter().flat_map(Spec::host_paths).map(|(_, path)| path.to_owned()).collect();
-        Self { own_user: matches!(caller.credential, Credential::Socket), mounted_before }
+        let image = present.and_then(Spec::image);
+        let image_before = image.map(|(image, digest)| (image.to_owned(), digest.map(str::to_owned)));
+        Self { own_user: matches!(caller.credential, Credential::Socket), mounted_before, image_before }
     }
 }
 

@@ -126,6 +126,7 @@ impl App {
         let item = |what: &str, count, irreplaceable| PrunedItem { what: what.to_owned(), count, irreplaceable };
         let mut items: Vec<PrunedItem> = counts.into_iter().map(|(what, count)| item(what, count, false)).collect();
         items.push(item("processes", processes, false));
+        items.push(item("images that no environment names", self.unnamed_images(!dry_run).await?, false));
         let left = self.unknown_since_restore(!dry_run).await?;
         items.push(item("workspaces that a restore left without a record", left, true));
         Ok(items)

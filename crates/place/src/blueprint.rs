@@ -36,9 +36,15 @@ pub struct Blueprint {
     pub hidden: Vec<PathBuf>,
     pub network: Network,
     pub limits: Limits,
+    /// Directories of the host that hold nothing but what is the environment's own: what they occupy is bounded.
+    #[serde(default)]
+    pub counted: Vec<PathBuf>,
     /// The inside is root of its own copy of the host's system; what it changes of it lands in layers below this directory.
     #[serde(default)]
     pub system: Option<PathBuf>,
+    /// A root of its own, in place of the host's system.
+    #[serde(default)]
+    pub image: Option<Image>,
     /// The first of its ids on the outside, where root makes it: no two environments have the same.
     #[serde(default)]
     pub identity: Option<u32>,
@@ -49,6 +55,13 @@ pub struct Blueprint {
     pub env: Vec<(String, String)>,
     /// Asleep after so long without a process.
     pub idle_milliseconds: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    pub root: PathBuf,
+    /// Whoever uses it locks it, so that it is not removed.
+    pub locked: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

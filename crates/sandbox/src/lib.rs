@@ -30,6 +30,7 @@ mod skeleton;
 mod spawn;
 mod targets;
 mod terminal;
+mod users;
 mod wire;
 
 pub use apart::{fork_apart, survive_broken_pipes};

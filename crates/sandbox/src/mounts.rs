@@ -36,7 +36,6 @@ impl Tree {
         open_tree(CWD, path, flags).map(Self).step(format!("clone the tree at {}", path.display()))
     }
 
-    /// The same of an open path.
     /// The same, for a path that somebody settled on before: no step of it may be a link by now.
     pub fn clone_settled(path: &Path) -> Result<Self> {
         let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
@@ -44,10 +43,20 @@ impl Tree {
         Self::clone_at(held.step(format!("open {}, of which no step may be a link", path.display()))?.as_fd())
     }
 
+    /// The same of an open path.
     pub fn clone_at(path: BorrowedFd<'_>) -> Result<Self> {
         let flags =
             OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE | OpenTreeFlags::AT_EMPTY_PATH;
         open_tree(path, "", flags).map(Self).step("clone a tree")
+    }
+
+    /// What is at a name in an open directory, with everything mounted below it. A link is none.
+    pub fn clone_whole(base: BorrowedFd<'_>, name: &str) -> Result<Self> {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_RECURSIVE
+            | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+        open_tree(base, name, flags).map(Self).step(format!("clone the tree at {name}"))
     }
 
     /// Only what is at a path below an open directory, without what is mounted on it.

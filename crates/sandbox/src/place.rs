@@ -27,6 +27,7 @@ pub struct Place {
     socket: OwnedFd,
     outlets: Vec<(Outlet, OwnedFd)>,
     mounts: Option<OwnedFd>,
+    user_namespace: Option<OwnedFd>,
     directory: Vec<u8>,
     /// Let go when everything inside is gone.
     _reserved: Vec<Reserved>,
@@ -144,7 +145,10 @@ impl Place {
                 // Later init hides from an ordinary user.
                 let layered = plan.has_layers().then(|| format!("/proc/{pid}/ns/mnt"));
                 let mounts = layered.and_then(|path| std::fs::File::open(path).ok()).map(OwnedFd::from);
-                let mut place = Self { pid, pidfd, socket: ours, outlets: Vec::new(), mounts, directory, _reserved: reserved };
+                let of_user = (!Identity::by_root()).then(|| std::fs::File::open(format!("/proc/{pid}/ns/user")));
+                let user_namespace = of_user.and_then(std::result::Result::ok).map(OwnedFd::from);
+                let mut place =
+                    Self { pid, pidfd, socket: ours, outlets: Vec::new(), mounts, user_namespace, directory, _reserved: reserved };
                 if let (Some(group), None) = (&plan.group, birthplace) {
                     group.attach(pid)?;
                 }
@@ -188,6 +192,11 @@ impl Place {
     /// Of init, on the outside.
     pub fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// Its user namespace, where an ordinary user made it: whoever joins it may read what modes would keep from that user. Root needs none.
+    pub fn user_namespace(&self) -> Option<BorrowedFd<'_>> {
+        self.user_namespace.as_ref().map(AsFd::as_fd)
     }
 
     /// Asks init to start a process under the caller's number. The answer comes as an event.

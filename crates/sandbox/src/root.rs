@@ -1,10 +1,11 @@
 //! The root that the inside sees: a system that is read-only or the place's own, and a few places to write.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, statat, symlinkat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, statat, symlinkat};
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::process::{fchdir, pivot_root};
 
@@ -13,7 +14,7 @@ use crate::identity::Identity;
 use crate::mounts::Tree;
 use crate::plan::{Access, Plan, RootView, Source};
 use crate::skeleton::USER;
-use crate::{layers, protect, targets};
+use crate::{layers, protect, targets, users};
 
 /// Directories of the system that are shown whole, where they are directories; links are copied as links.
 const SYSTEM: &[&str] = &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "opt"];
@@ -72,6 +73,10 @@ pub struct Sources {
 pub struct Trees {
     root: Option<Tree>,
     etc: Option<Tree>,
+    /// What is put over the settings of a system of its own: names of files in /etc.
+    names: Vec<(&'static str, Tree)>,
+    /// What a system of its own shows, where the plan names one.
+    shown: Vec<(String, Shown)>,
     /// Parts of the host's system that are the place's own, with where they belong.
     parts: Vec<(&'static str, Tree)>,
     binds: Vec<Bound>,
@@ -96,14 +101,18 @@ enum Shown {
 impl Trees {
     /// Clones what the plan names; with an identity, the owner of each is seen as the place's own user.
     pub fn of(plan: &Plan, identity: Option<Identity>) -> Result<Self> {
-        let mut parts = Vec::new();
+        let (mut parts, mut shown) = (Vec::new(), Vec::new());
         let root = match &plan.root {
             RootView::Overlay(overlay) => Some(layers::mount(overlay, &[], identity)?),
             RootView::HostCopy { layers, volatile } => {
                 parts = own_parts(plan, layers, *volatile, identity)?;
                 None
             }
-            RootView::Host | RootView::Directory(_) => None,
+            RootView::Directory(directory) => {
+                shown = shown_of(directory, identity)?;
+                None
+            }
+            RootView::Host => None,
         };
         // What is no system belongs to one user on the host.
         let identity = identity.map(Identity::of_one);
@@ -131,9 +140,19 @@ impl Trees {
         // Those above first, so that they do not cover those below.
         binds.sort_by_key(|bound| bound.target.split('/').count());
         // Out here as well: what keeps it may be open to its owner alone.
-        let etc = Tree::clone_of(plan.skeleton.etc())?;
-        etc.harden_data()?;
-        Ok(Self { root, etc: Some(etc), parts, binds })
+        let settings = |path: &Path| {
+            let tree = Tree::clone_of(path)?;
+            tree.harden_data().map(|()| tree)
+        };
+        let (mut etc, mut names) = (None, Vec::new());
+        if matches!(plan.root, RootView::Directory(_) | RootView::Overlay(_)) {
+            for name in ["resolv.conf", "hosts"] {
+                names.push((name, settings(&plan.skeleton.etc().join(name))?));
+            }
+        } else {
+            etc = Some(settings(plan.skeleton.etc())?);
+        }
+        Ok(Self { root, etc, names, shown, parts, binds })
     }
 }
 
@@ -162,7 +181,7 @@ impl Sources {
     pub fn collect(plan: &Plan, mut trees: Trees) -> Result<Self> {
         let root = trees.root.take();
         let etc = trees.etc.take();
-        let mut sources = Self { root, system: Vec::new(), etc, devices: Vec::new(), trees };
+        let mut sources = Self { root, system: std::mem::take(&mut trees.shown), etc, devices: Vec::new(), trees };
         match &plan.root {
             RootView::Host | RootView::HostCopy { .. } => {
                 let own = |name: &str| sources.trees.parts.iter().any(|(target, _)| *target == name);
@@ -170,15 +189,7 @@ impl Sources {
                     sources.system.extend(shown(Path::new("/"), name)?.map(|shown| (name.to_owned(), shown)));
                 }
             }
-            RootView::Directory(directory) => {
-                for entry in std::fs::read_dir(directory).step(format!("read {}", directory.display()))? {
-                    let name = entry.step(format!("read {}", directory.display()))?.file_name();
-                    if let Some(name) = name.to_str().filter(|name| !OWN.contains(name)) {
-                        sources.system.extend(shown(directory, name)?.map(|shown| (name.to_owned(), shown)));
-                    }
-                }
-            }
-            RootView::Overlay(_) => {}
+            RootView::Directory(_) | RootView::Overlay(_) => {}
         }
         for name in DEVICES {
             let tree = Tree::clone_of(&Path::new("/dev").join(name))?;
@@ -187,6 +198,40 @@ impl Sources {
         }
         Ok(sources)
     }
+}
+
+/// What a directory that holds a system shows of it, name by name. With an identity, its owner is seen as the place's own user, who can
+/// so read what only that owner can.
+fn shown_of(directory: &Path, identity: Option<Identity>) -> Result<Vec<(String, Shown)>> {
+    let step = || format!("read {}", directory.display());
+    let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let held =
+        openat2(CWD, directory, flags, Mode::empty(), how).step(format!("open {}, of which no step may be a link", directory.display()))?;
+    let mut found = Vec::new();
+    for entry in rustix::fs::Dir::read_from(&held).step(step())? {
+        let entry = entry.step(step())?;
+        let Some(name) = entry.file_name().to_str().ok().filter(|name| !OWN.contains(name) && !matches!(*name, "." | "..")) else {
+            continue;
+        };
+        let status = statat(&held, name, AtFlags::SYMLINK_NOFOLLOW).step(step())?;
+        match FileType::from_raw_mode(status.st_mode) {
+            FileType::Symlink => {
+                let target = rustix::fs::readlinkat(&held, name, Vec::new()).step(format!("read the link /{name}"))?;
+                found.push((name.to_owned(), Shown::Link(PathBuf::from(std::ffi::OsString::from_vec(target.into_bytes())))));
+            }
+            kind @ (FileType::Directory | FileType::RegularFile) => {
+                let tree = Tree::clone_whole(held.as_fd(), name)?;
+                if let Some(identity) = identity {
+                    tree.translate_from(held.as_fd(), identity)?;
+                }
+                tree.harden(Access::ReadOnly)?;
+                found.push((name.to_owned(), Shown::Tree(tree, kind.is_dir())));
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
 }
 
 fn shown(directory: &Path, name: &str) -> Result<Option<Shown>> {
@@ -209,7 +254,7 @@ fn shown(directory: &Path, name: &str) -> Result<Option<Shown>> {
 pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).step("make mounts private")?;
     let Sources { root, system, etc, devices, trees } = sources;
-    let Trees { binds, parts, .. } = trees;
+    let Trees { binds, parts, names, .. } = trees;
     // One filesystem in memory for everything that is written outside the binds: one bound, and little to make and to take down.
     let memory = Tree::temporary("0755", plan.memory_for_files())?;
     memory.attach(CWD, WORKSHOP)?;
@@ -237,6 +282,7 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
     // What may get new names: everything in memory, and the layers of the place's own.
     let mut own = vec![targets::status(memory.as_fd())?.st_dev, targets::status(base.as_fd())?.st_dev];
 
+    let is_image = matches!(plan.root, RootView::Directory(_));
     let has_etc = own_root || system.iter().any(|(name, _)| name == "etc");
     for (name, shown) in system {
         match shown {
@@ -250,24 +296,30 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
         tree.attach_on(point.as_fd())?;
         writable.push(format!("/{target}"));
     }
-    if !has_etc {
+    if is_image {
+        make_directory(base.as_fd(), "etc", 0o755).or_else(|error| if has_etc { Ok(()) } else { Err(error) })?;
+    } else if !has_etc {
         for name in ["etc", "var", "root", "mnt", "srv"] {
             make_directory(base.as_fd(), name, 0o755)?;
         }
     }
-    match etc {
-        // A system of its own keeps its own settings, but is told where names are resolved.
-        Some(etc) if has_etc => attach_resolver(base.as_fd(), etc)?,
-        Some(etc) if parts.is_empty() => {
-            make_directory(base.as_fd(), "var/log", 0o755)?;
-            etc.attach(base.as_fd(), "etc")?;
-        }
-        _ => {}
+    // A system of its own keeps its own settings, but is told where names are resolved.
+    attach_names(base.as_fd(), names, &own)?;
+    if is_image {
+        users::attach(memory.as_fd(), base.as_fd(), &own)?;
+    }
+    if let Some(etc) = etc.filter(|_| parts.is_empty()) {
+        make_directory(base.as_fd(), "var/log", 0o755)?;
+        etc.attach(base.as_fd(), "etc")?;
     }
     attach_devices(memory.as_fd(), base.as_fd(), devices, own_root, &own)?;
     attach_processes(memory.as_fd(), base.as_fd(), &own)?;
     let mut places = vec![("tmp", "tmp"), ("run", "run")];
-    if !has_etc {
+    if is_image {
+        // Those who live in the image are nobody here; its own user has a home that can be written.
+        places.push(("home", "home"));
+        places.extend(targets::find(base.as_fd(), "var/tmp").ok().flatten().map(|_| ("var-tmp", "var/tmp")));
+    } else if !has_etc {
         places.extend([("var-tmp", "var/tmp"), ("home", "home")]);
     }
     if !parts.is_empty() {
@@ -327,13 +379,11 @@ pub fn empty(memory: BorrowedFd<'_>, directory: bool) -> Result<Tree> {
 }
 
 /// Which names there are and who answers for others: the host's say, also in a system of its own.
-fn attach_resolver(base: BorrowedFd<'_>, etc: Tree) -> Result<()> {
-    for name in ["resolv.conf", "hosts"] {
-        let ours = targets::find(etc.as_fd(), name)?;
-        // A link there is left alone: it leads to what the system of its own would run.
-        let theirs = targets::find(base, &format!("etc/{name}")).unwrap_or(None);
-        if let (Some(ours), Some(theirs)) = (ours, theirs) {
-            Tree::clone_at(ours.as_fd())?.attach_on(theirs.as_fd())?;
+fn attach_names(base: BorrowedFd<'_>, names: Vec<(&'static str, Tree)>, own: &[u64]) -> Result<()> {
+    for (name, ours) in names {
+        // A link there is left alone: it leads to what the system of its own would run. One that is missing is made where that is ours.
+        if let Ok(theirs) = targets::make(base, &format!("etc/{name}"), false, |device| own.contains(&device)) {
+            ours.attach_on(theirs.as_fd())?;
         }
     }
     Ok(())

@@ -289,6 +289,17 @@ pub async fn of_deleted_projects(unit: &mut Unit) -> Result<Vec<EnvironmentId>> 
     rows.iter().map(|row| row.reader().parsed()).collect()
 }
 
+/// The digests of the images that live definitions name.
+pub async fn digests_of_images(unit: &mut Unit) -> Result<Vec<String>> {
+    let rows = unit.fetch("SELECT spec FROM environments WHERE destroyed_at IS NULL AND spec LIKE '%\"digest\"%'", &[]).await?;
+    let mut digests = Vec::new();
+    for row in &rows {
+        let spec: stead_domain::definition::Spec = row.reader().json()?;
+        digests.extend(spec.image().and_then(|(_, digest)| digest.map(str::to_owned)));
+    }
+    Ok(digests)
+}
+
 /// The version of the definition whose setup script has run to its end.
 pub async fn setup_version(unit: &mut Unit, id: EnvironmentId) -> Result<Option<u64>> {
     let row = unit.fetch_optional("SELECT setup_version FROM environments WHERE id = $1", &[id.into()]).await?;

@@ -250,9 +250,9 @@ impl App {
         let serving = self.providers.serving(provider)?;
         let name = new.name.unwrap_or_else(|| format!("env-{}", id.short()));
         let base = template(new.template_id.unwrap_or(TemplateId::LocalDefault));
-        let spec = stated.resolve(&base, provider, Some(&name))?;
+        let mut spec = stated.resolve(&base, provider, Some(&name))?;
         let allow_unenforced = new.allow_unenforced.unwrap_or(false);
-        let posture = self.check_posture(&spec, provider, allow_unenforced, AskedBy::caller(&entered.caller, None)).await?;
+        let posture = self.check_posture(&mut spec, provider, allow_unenforced, AskedBy::caller(&entered.caller, None)).await?;
         let sandbox = Sandbox {
             id: new.sandbox_id.unwrap_or_else(|| SandboxId::new(context)),
             project_id: entered.project,

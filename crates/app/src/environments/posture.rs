@@ -10,11 +10,11 @@ use stead_domain::{Code, Error, Result};
 use crate::{App, AskedBy};
 
 impl App {
-    /// Checks a whole definition against the provider's capabilities and the operator's settings, and gives the effective posture. It may
-    /// look at files, so it is never called inside a unit of work.
+    /// Checks a whole definition against the provider's capabilities and the operator's settings, and gives the effective posture. What
+    /// the provider fills in of it is filled in. It may look at files, so it is never called inside a unit of work.
     pub(crate) async fn check_posture(
         &self,
-        spec: &Spec,
+        spec: &mut Spec,
         provider: ProviderName,
         allow_unenforced: bool,
         asked_by: AskedBy,
@@ -30,7 +30,11 @@ impl App {
         }
         let provider = Arc::clone(self.providers.serving(provider)?);
         let (asked, checked) = (Arc::clone(&provider), spec.clone());
-        tokio::task::spawn_blocking(move || asked.check_definition(&checked, &asked_by)).await.map_err(Error::internal)??;
+        let check = move || {
+            let mut checked = checked;
+            asked.check_definition(&mut checked, &asked_by).map(|()| checked)
+        };
+        *spec = tokio::task::spawn_blocking(check).await.map_err(Error::internal)??;
         provider.settled().await;
         let capabilities = provider.capabilities();
         if off && capabilities.level("sandbox.mode", "off") != Enforcement::Enforced {

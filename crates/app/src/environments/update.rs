@@ -136,12 +136,12 @@ impl App {
         &self,
         caller: &Caller,
         environment: &Environment,
-        spec: Spec,
+        mut spec: Spec,
         allow_unenforced: bool,
         rolled_back_to: Option<u64>,
     ) -> Result<Judged> {
         let posture =
-            self.check_posture(&spec, environment.provider, allow_unenforced, AskedBy::caller(caller, Some(&environment.spec))).await?;
+            self.check_posture(&mut spec, environment.provider, allow_unenforced, AskedBy::caller(caller, Some(&environment.spec))).await?;
         let (of_version, allowed_before) = (environment.spec_version, environment.allow_unenforced);
         Ok(Judged { of_version, allowed_before, spec, allow_unenforced, posture, rolled_back_to })
     }

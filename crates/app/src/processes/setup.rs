@@ -166,7 +166,7 @@ impl App {
             (ExitCause::Exited, code) => format!("ended with exit code {}", code.unwrap_or_default()),
             (ExitCause::Timeout, _) => "ran for too long".to_owned(),
             (ExitCause::OutOfMemory, _) => "had no memory left".to_owned(),
-            (ExitCause::DiskFull, _) => "had no disk left".to_owned(),
+            (ExitCause::DiskFull, _) => "had no disk left, by `sandbox.resources.disk_mb`".to_owned(),
             (ExitCause::Signaled | ExitCause::Fenced | ExitCause::Lost, _) => return Verdict::CutOff,
         };
         let lines = self.last_lines(process).await.unwrap_or_default();

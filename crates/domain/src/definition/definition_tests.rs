@@ -53,6 +53,9 @@ fn each_invalid_field_is_named() {
         (json!({"lease": {"default_ttl": 90}}), "spec.lease.default_ttl"),
         (json!({"env": {"1A": "x"}}), "spec.env.1A"),
         (json!({"root": {"view": "image"}}), "spec.root.image"),
+        (json!({"root": {"view": "image", "image": "relative"}}), "spec.root.image"),
+        (json!({"root": {"view": "image", "image": "/srv/../etc"}}), "spec.root.image"),
+        (json!({"root": {"view": "image", "image": "/a", "digest": "sha256:0"}}), "spec.root.digest"),
         (json!({"ports": [{"port": 0}]}), "spec.ports[0].port"),
         (json!({"ports": [{"port": 70000}]}), "spec.ports[0].port"),
         (json!({"checkpoints": {"keep": 0}}), "spec.checkpoints.keep"),
@@ -81,6 +84,21 @@ fn a_patch_with_null_takes_the_templates_value_again() {
     assert_eq!(spec.patched(&json!({"sandbox": {"network_access": null}, "env": {"A": null}}), &base).unwrap().env, Some(BTreeMap::new()));
     assert!(spec.patched(&json!({"colour": null}), &base).is_err());
     assert_eq!(spec.patched(&json!({"kind": "docker"}), &base).unwrap_err().code(), Code::ProviderMismatch);
+}
+
+#[test]
+fn another_image_does_not_keep_the_digest_of_the_one_before() {
+    let base = template(TemplateId::LocalDefault);
+    let digest = format!("sha256:{}", "1".repeat(64));
+    let spec = resolve(json!({"root": {"view": "image", "image": "/a", "digest": digest}})).unwrap();
+    let patched = |patch| spec.patched(&patch, &base).unwrap().image().map(|(image, digest)| (image.to_owned(), digest.is_some()));
+    assert_eq!(patched(json!({"root": {"image": "/b"}})), Some(("/b".to_owned(), false)));
+    assert_eq!(patched(json!({"root": {"image": "/a"}})), Some(("/a".to_owned(), true)));
+    assert_eq!(patched(json!({"root": {"image": "/b", "digest": digest}})), Some(("/b".to_owned(), true)));
+    assert_eq!(patched(json!({"root": {"digest": null}})), Some(("/a".to_owned(), false)));
+    assert_eq!(patched(json!({"root": null})), None);
+    let fields = spec.posture_fields();
+    assert!(fields.contains(&("root.image", "/a".to_owned())) && fields.contains(&("root.digest", digest)));
 }
 
 #[test]

@@ -273,7 +273,9 @@ record! {
 record! {
     pub struct Root {
         pub view: RootView,
+        /// With `view: image`: a directory of the host, or a tar archive, plain or with gzip.
         pub image: String,
+        /// `sha256:…` of the archive's bytes, or of the directory's tree. Of an archive it is filled in when it is left out.
         pub digest: String,
     }
 }
@@ -364,6 +366,14 @@ impl Spec {
             }
         }
         let mut edited = self.to_value();
+        let stated_root = patch.get("root");
+        if stated_root.is_some_and(|root| root.get("image").is_some() && root.get("digest").is_none())
+            && let Some(Value::Object(root)) = edited.get_mut("root")
+            && root.get("image") != stated_root.and_then(|root| root.get("image"))
+        {
+            // It is of the image that was there before.
+            root.remove("digest");
+        }
         merge_patch(&mut edited, patch);
         let mut whole = base.to_value();
         merge_patch(&mut whole, &edited);
@@ -431,8 +441,10 @@ impl Spec {
             let kind = mount.source.split(':').next().unwrap_or_default();
             fields.push(("mounts", format!("{kind}:{}", mount.access)));
         }
-        if self.root.as_ref().and_then(|root| root.view) == Some(RootView::Image) {
+        if let Some((image, digest)) = self.image() {
             fields.push(("root.view", RootView::Image.to_string()));
+            fields.push(("root.image", image.to_owned()));
+            fields.extend(digest.map(|digest| ("root.digest", digest.to_owned())));
         }
         for binding in self.secret_bindings.iter().flatten() {
             fields.push(("secret_bindings.delivery", binding.delivery.to_string()));
@@ -442,6 +454,12 @@ impl Spec {
 
     pub fn sandbox_mode(&self) -> SandboxMode {
         self.sandbox.as_ref().and_then(|sandbox| sandbox.mode).unwrap_or(SandboxMode::Workspace)
+    }
+
+    /// The root of its own that it names, and that one's digest.
+    pub fn image(&self) -> Option<(&str, Option<&str>)> {
+        let root = self.root.as_ref().filter(|root| root.view == Some(RootView::Image))?;
+        Some((root.image.as_deref()?, root.digest.as_deref()))
     }
 
     /// Where a mount comes from on the host, for those that do.

@@ -178,6 +178,9 @@ impl Spec {
             if !is_image && (root.image.is_some() || root.digest.is_some()) {
                 return Err(Error::field(path("root.view"), "`image` and `digest` are only used with `view: image`"));
             }
+            if let Some(image) = &root.image {
+                check_path(&path("root.image"), image, true)?;
+            }
             if let Some(digest) = &root.digest
                 && !digest.strip_prefix("sha256:").is_some_and(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()))
             {

@@ -5,7 +5,7 @@ use stead_sandbox::Outlet;
 
 use super::Steward;
 use super::egress::Egress;
-use crate::blueprint::{Blueprint, Network};
+use crate::blueprint::{Blueprint, Limits, Network};
 use crate::protocol::{Answer, Refusal};
 
 impl Steward {
@@ -18,6 +18,9 @@ impl Steward {
         self.hold_to(&new);
         if !self.is_as(&new) {
             return Err(Refusal::Outdated);
+        }
+        if let (Some(disk), Some(limit)) = (&mut self.disk, new.limits.disk_bytes) {
+            disk.hold_to(limit);
         }
         self.blueprint = new;
         Ok(Answer::Done)
@@ -45,7 +48,7 @@ impl Steward {
     }
 
     /// Whether nothing but what may leave is different, and its ports are those that the place listens on. The name inside and the patience
-    /// with idleness make no other place.
+    /// with idleness make no other place, nor does another bound on what is only watched.
     fn is_as(&self, new: &Blueprint) -> bool {
         let old = &self.blueprint;
         let network = match (&old.network, &new.network) {
@@ -54,11 +57,13 @@ impl Steward {
             }
             (old, new) => old == new,
         };
+        let watched = old.limits.disk_bytes.is_some() && new.limits.disk_bytes.is_some();
         let made_alike = Blueprint {
             spec_version: old.spec_version,
             hostname: old.hostname.clone(),
             idle_milliseconds: old.idle_milliseconds,
             network: old.network.clone(),
+            limits: Limits { disk_bytes: if watched { old.limits.disk_bytes } else { new.limits.disk_bytes }, ..new.limits },
             ..new.clone()
         };
         network && made_alike == *old

@@ -10,6 +10,7 @@ use stead_domain::ids::ProcessId;
 use stead_domain::process::OutputStream;
 use stead_sandbox::{Command, Limit, Streams};
 
+use super::disk::Disk;
 use super::kept::{Kept, PIPE};
 use super::stdin::Stdin;
 use super::{GRACE, Leaving, Steward, clock};
@@ -114,7 +115,8 @@ impl Steward {
         let number = self.next_number;
         self.next_number += 1;
         let events = self.inside.events();
-        let command = self.command(start);
+        let full = self.disk.as_mut().is_some_and(Disk::is_full);
+        let command = self.command(start, full);
         let place = self.inside.place().map_err(failed)?;
         let broken = |error: stead_sandbox::Error| Refusal::Failed { message: error.to_string() };
         let mut pipes = Vec::new();
@@ -141,15 +143,19 @@ impl Steward {
         };
         let mut kept = Kept::new(start.process, number, start.fence, log, stdin, peer, request);
         kept.terminal = start.terminal.is_some();
+        kept.may_not_write = full;
         pipes.into_iter().for_each(|(stream, pipe)| kept.reads(stream, pipe));
         kept.out_of_memory_before = events.out_of_memory;
         kept.out_of_processes_before = events.out_of_processes;
         kept.deadline = start.timeout_milliseconds.map(|milliseconds| kept.started.saturating_add(milliseconds));
         self.processes.insert(start.process, kept);
+        if let Some(disk) = &mut self.disk {
+            disk.begins(clock::milliseconds());
+        }
         Ok(())
     }
 
-    fn command(&self, start: &Start) -> Command {
+    fn command(&self, start: &Start, full: bool) -> Command {
         let workspace = &self.blueprint.workspace.path;
         let directory = start.cwd.as_ref().map(|directory| workspace.join(Path::new(directory)));
         let mut env = self.blueprint.env.clone();
@@ -163,7 +169,8 @@ impl Steward {
         }
         let limits = [
             (Limit::CpuSeconds, start.limits.cpu_seconds),
-            (Limit::FileSize, start.limits.file_size_mb.map(|size| size.saturating_mul(1 << 20))),
+            // What is there can still be removed, and that is what helps.
+            (Limit::FileSize, if full { Some(0) } else { start.limits.file_size_mb.map(|size| size.saturating_mul(1 << 20)) }),
             (Limit::OpenFiles, start.limits.open_files),
         ];
         Command {

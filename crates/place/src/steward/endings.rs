@@ -71,10 +71,11 @@ impl Steward {
         let cause = match (kept.ended_by, exit.signal) {
             (Some(cause), _) => cause,
             (None, Some(_)) if out_of_memory => ExitCause::OutOfMemory,
+            (None, Some(signal)) if kept.may_not_write && signal == Signal::XFSZ.as_raw() => ExitCause::DiskFull,
             (None, Some(_)) => ExitCause::Signaled,
             (None, None) => ExitCause::Exited,
         };
-        let limits_hit = (events.out_of_processes > kept.out_of_processes_before).then(|| "pids".to_owned());
+        let limits_hit = [("pids", events.out_of_processes > kept.out_of_processes_before), ("disk", kept.may_not_write)];
         let exit = ProcessExit {
             cause,
             code: exit.code,
@@ -87,7 +88,7 @@ impl Steward {
             },
             duration_ms: clock::milliseconds().saturating_sub(kept.started),
             ended_at: clock::now(),
-            limits_hit: limits_hit.into_iter().collect(),
+            limits_hit: limits_hit.into_iter().filter(|(_, hit)| *hit).map(|(limit, _)| limit.to_owned()).collect(),
         };
         let overdue = (kept.ended_by == Some(ExitCause::Timeout)).then_some(kept.number);
         if !stored {
@@ -110,18 +111,19 @@ impl Steward {
         self.end_what_is_left(cause);
     }
 
-    fn end_what_is_left(&mut self, cause: ExitCause) {
+    pub(super) fn end_what_is_left(&mut self, cause: ExitCause) {
         for kept in self.processes.values_mut() {
             let _ = kept.drain(&mut self.hold);
             if kept.runs() {
+                let cause = kept.ended_by.unwrap_or(cause);
                 let exit = ProcessExit {
-                    cause: kept.ended_by.unwrap_or(cause),
+                    cause,
                     code: None,
                     signal: Some(Signal::KILL.as_raw()),
                     usage: ProcessUsage::default(),
                     duration_ms: clock::milliseconds().saturating_sub(kept.started),
                     ended_at: clock::now(),
-                    limits_hit: Vec::new(),
+                    limits_hit: if cause == ExitCause::DiskFull { vec!["disk".to_owned()] } else { Vec::new() },
                 };
                 let _ = kept.write_end(exit);
             }
@@ -160,14 +162,16 @@ impl Steward {
         // Once everything has ended, only a full disk is waited for, and that has a time of its own.
         let leaving = self.leaving.as_ref().filter(|_| !self.inside.is_over()).map(|leaving| leaving.deadline);
         let relay = self.egress.as_ref().and_then(|egress| egress.due);
+        let disk = self.disk.as_ref().filter(|_| !self.inside.is_over()).and_then(|disk| disk.due);
         let look = Some(self.last_look + LOOK_EVERY);
-        deadlines.chain(look).chain(dirty).chain(idle).chain(leaving).chain(self.stalled_until).chain(relay).min()
+        deadlines.chain(look).chain(dirty).chain(idle).chain(leaving).chain(self.stalled_until).chain(relay).chain(disk).min()
     }
 
     /// Does what is due.
     pub(super) fn tend(&mut self) {
         let now = clock::milliseconds();
         self.end_the_overdue(now);
+        self.watch_disk(now);
         if now >= self.last_look + LOOK_EVERY {
             self.last_look = now;
             // Somebody removed it: nobody can ever speak to us again, and nothing runs without a keeper that can be spoken to.

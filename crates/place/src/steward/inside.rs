@@ -6,6 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
 use stead_egress::policy::{Access, Policy, PolicyText};
 use stead_sandbox::cgroup::{Availability, Group, Limits};
 use stead_sandbox::{Bind, Event, Network, Outlet, Outlets, Overlay, Place, Plan, RootView, Skeleton};
@@ -22,18 +23,21 @@ pub struct Inside {
     group: Option<Group>,
     /// Init, as the host calls it.
     pid: i32,
+    /// Held for as long as its root is in use.
+    _image: Option<OwnedFd>,
 }
 
 impl Inside {
     /// Makes the place, or says what this host could not do.
     pub fn make(blueprint: &Blueprint) -> Result<Self, String> {
+        let image = blueprint.image.as_ref().filter(|image| image.locked).map(lock).transpose()?;
         let group = group(blueprint).map_err(|error| error.to_string())?;
         let made = plan(blueprint).and_then(|mut plan| {
             plan.group.clone_from(&group);
             Place::start(&plan).map_err(|error| error.to_string())
         });
         match made {
-            Ok(place) => Ok(Self { pid: place.pid(), place: Some(place), group }),
+            Ok(place) => Ok(Self { pid: place.pid(), place: Some(place), group, _image: image }),
             Err(error) => {
                 let _ = group.map_or(Ok(()), |group| group.remove());
                 Err(error)
@@ -52,6 +56,14 @@ impl Inside {
     /// The ways out of its network, for the relay.
     pub fn outlets(&self) -> &[(Outlet, OwnedFd)] {
         self.place.as_ref().map_or(&[], Place::outlets)
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    pub fn user_namespace(&self) -> Option<BorrowedFd<'_>> {
+        self.place.as_ref().and_then(Place::user_namespace)
     }
 
     /// What init says next; none for now. An error when it is gone.
@@ -99,6 +111,15 @@ impl Inside {
             let _ = group.kill().and_then(|()| group.remove());
         }
     }
+}
+
+/// Holds an unpacked image against being removed, or says that it is.
+fn lock(image: &blueprint::Image) -> Result<OwnedFd, String> {
+    let gone = |error: io::Error| format!("the image was removed a moment ago ({error}); try again");
+    let held = OwnedFd::from(fs::File::open(&image.root).map_err(gone)?);
+    flock(&held, FlockOperation::NonBlockingLockShared).map_err(|error| gone(error.into()))?;
+    // Whoever moved it away before it was held has let go of it by now.
+    if image.root.is_dir() { Ok(held) } else { Err(gone(io::ErrorKind::NotFound.into())) }
 }
 
 /// The group that keeps the limits of a place; none when there are none to keep.
@@ -154,10 +175,20 @@ fn plan(blueprint: &Blueprint) -> Result<Plan, String> {
     plan.identity = blueprint.identity;
     plan.errands = Some(crate::errand::run);
     plan.allow_ptrace = blueprint.allow_ptrace;
-    if let Some(layers) = &blueprint.system {
-        plan.system = true;
-        plan.root = RootView::HostCopy { layers: layers.clone(), volatile: false };
-    }
+    plan.system = blueprint.system.is_some();
+    plan.root = match (&blueprint.image, &blueprint.system) {
+        (None, None) => RootView::Host,
+        (None, Some(layers)) => RootView::HostCopy { layers: layers.clone(), volatile: false },
+        (Some(image), None) => RootView::Directory(image.root.clone()),
+        (Some(image), Some(layers)) => {
+            let overlay = layer_over(&image.root, layers).map_err(|error| format!("make the layer over the image: {error}"))?;
+            for directory in [layers, &overlay.upper, &overlay.work] {
+                // Seen by ids that do not own it; what holds all of it is closed to others.
+                fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).map_err(|error| error.to_string())?;
+            }
+            RootView::Overlay(overlay)
+        }
+    };
     plan.hostname.clone_from(&blueprint.hostname);
     plan.directory.clone_from(&workspace.path);
     match &workspace.access {

@@ -36,6 +36,8 @@ pub struct Kept {
     /// Times that the environment had run out of memory and of processes before.
     pub out_of_memory_before: u64,
     pub out_of_processes_before: u64,
+    /// It began while the disk was full, and can make no file larger.
+    pub may_not_write: bool,
     /// Somebody is to be told that it has come further.
     pub news: bool,
     closed: bool,
@@ -70,6 +72,7 @@ impl Kept {
             last_deadline: None,
             out_of_memory_before: 0,
             out_of_processes_before: 0,
+            may_not_write: false,
             news: false,
             closed: false,
         }

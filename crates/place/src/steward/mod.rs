@@ -4,6 +4,7 @@
 mod adoption;
 mod calls;
 mod clock;
+mod disk;
 mod egress;
 mod endings;
 mod inside;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use stead_domain::ids::ProcessId;
 
+use self::disk::Disk;
 use self::egress::Egress;
 use self::inside::Inside;
 use self::kept::{Hold, Kept};
@@ -44,6 +46,7 @@ struct Steward {
     blueprint: Blueprint,
     inside: Inside,
     egress: Option<Egress>,
+    disk: Option<Disk>,
     listener: UnixListener,
     peers: BTreeMap<u64, Peer>,
     next_peer: u64,
@@ -80,6 +83,7 @@ enum Source {
     Listener,
     Init,
     Relay,
+    Gauge,
     Peer(u64),
     Output(ProcessId, usize),
     Stdin(ProcessId),
@@ -118,11 +122,22 @@ pub fn run(blueprint: Blueprint, first: OwnedFd) -> i32 {
         let _ = steward_lock::remove(&directory, lock);
         return refuse(first, Refusal::CannotBeMade { message });
     }
+    let disk = match Disk::of(&blueprint, &inside).transpose() {
+        Ok(disk) => disk,
+        Err(error) => {
+            egress.iter_mut().for_each(Egress::end);
+            inside.end();
+            inside.clean_up();
+            let _ = steward_lock::remove(&directory, lock);
+            return refuse(first, Refusal::CannotBeMade { message: format!("what its files occupy cannot be watched: {error}") });
+        }
+    };
     let ready = first.answer(0, Answer::Done);
     let mut steward = Steward {
         blueprint,
         inside,
         egress,
+        disk,
         listener,
         peers: BTreeMap::new(),
         next_peer: 1,
@@ -196,6 +211,10 @@ impl Steward {
             sources.push(Source::Relay);
             watched.push(PollFd::from_borrowed_fd(relay, PollFlags::IN));
         }
+        if let Some(gauge) = self.disk.as_ref().and_then(Disk::as_fd) {
+            sources.push(Source::Gauge);
+            watched.push(PollFd::from_borrowed_fd(gauge, PollFlags::IN));
+        }
         for (id, peer) in &self.peers {
             let events = if peer.wants_to_write() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
             sources.push(Source::Peer(*id));
@@ -231,6 +250,7 @@ impl Steward {
             Source::Listener => self.accept(),
             Source::Init => self.hear_init(),
             Source::Relay => self.egress.iter_mut().for_each(Egress::lost),
+            Source::Gauge => self.hear_gauge(),
             Source::Peer(id) => self.hear_peer(id),
             Source::Output(id, at) => {
                 if let Some(kept) = self.processes.get_mut(&id)

@@ -35,7 +35,7 @@ impl Abilities {
     pub fn capabilities(&self) -> Capabilities {
         let place = self.places.as_deref();
         let also = |obstacle: &'_ Obstacle| place.map(str::to_owned).or_else(|| obstacle.clone());
-        Capabilities::default()
+        let capabilities = Capabilities::default()
             .unless(place, "sandbox.mode", &["workspace"])
             .unless(place, "sandbox.workspace_access", &["none", "ro", "rw"])
             .unless(also(&self.layers).as_deref(), "sandbox.workspace_access", &["cow"])
@@ -50,9 +50,18 @@ impl Abilities {
             .unless(also(&self.cpus).as_deref(), "sandbox.resources.cpus", &["*"])
             .unless(also(&self.memory).as_deref(), "sandbox.resources.memory_mb", &["*"])
             .unless(also(&self.pids).as_deref(), "sandbox.resources.pids", &["*"])
+            .unless(place, "sandbox.resources.disk_mb", &["*"])
             .unless(place, "sandbox.protected_paths", &["*"])
             .unless(place, "sandbox.hidden_paths", &["*"])
             .unless(place, "mounts", &["host:ro", "host:rw"])
+            .unless(place, "root.view", &["image"])
+            .unless(place, "root.image", &["*"])
+            .unless(place, "root.digest", &["*"]);
+        match place {
+            Some(_) => capabilities,
+            // Watched from outside, without a quota of the filesystem: passed for a moment at most.
+            None => capabilities.with("sandbox.resources.disk_mb", &[("*", Enforcement::BestEffort)]),
+        }
     }
 
     /// A copy of the host's system with the ids of a whole one.
@@ -130,7 +139,7 @@ mod tests {
         assert_eq!(capabilities.reason("sandbox.network_access", "enabled"), Some("no /dev/net/tun"));
         assert_eq!(capabilities.level("sandbox.network_access", "disabled"), Enforcement::Enforced);
         assert_eq!(capabilities.level("sandbox.resources.memory_mb", "64"), Enforcement::Enforced);
-        assert_eq!(capabilities.level("sandbox.resources.disk_mb", "64"), Enforcement::Unsupported);
+        assert_eq!(capabilities.level("sandbox.resources.disk_mb", "64"), Enforcement::BestEffort);
     }
 
     #[test]

@@ -8,9 +8,10 @@ use stead_domain::definition::{MountAccess, NetworkAccess, PackagePolicy, SEARCH
 use stead_domain::ids::EnvironmentId;
 use stead_egress::policy::{Access, PolicyText};
 use stead_place::Directories;
-use stead_place::blueprint::{Bind, Blueprint, Limits, Network, PROXY_PORT, Workspace, WorkspaceKind};
+use stead_place::blueprint::{Bind, Blueprint, Image, Limits, Network, PROXY_PORT, Workspace, WorkspaceKind};
 
 use super::host_paths::HostPaths;
+use super::images;
 
 /// Far above the ids of people, services and other tools' ranges; those of whole systems above those of single users.
 const FIRST_USER: u32 = 0x6000_0000;
@@ -32,6 +33,8 @@ pub struct Site<'a> {
     pub relay: &'a Path,
     /// What the operator lets environments reach although it is not public.
     pub reachable: &'a [String],
+    /// The root of its own that the definition names, if it does.
+    pub image: Option<&'a images::Image>,
 }
 
 impl Site<'_> {
@@ -87,15 +90,17 @@ impl Site<'_> {
             run: self.directories.run(premises.environment),
             logs: self.directories.logs(premises.environment),
             skeleton: self.skeleton.to_owned(),
-            system: is_system.then(|| self.sandbox.join("system")),
+            system: is_system.then(|| self.system()),
+            image: self.image.map(|image| Image { root: image.root.clone(), locked: image.unpacked }),
             identity: Some(identity(premises.environment, is_system)),
             allow_ptrace: sandbox.allow_ptrace.unwrap_or(false),
             hostname: hostname(&premises.name),
-            env: variables(spec, &workspace_path, &network, is_system),
+            env: variables(spec, &workspace_path, &network, is_system, self.image.is_some()),
             workspace: Workspace { path: workspace_path.clone(), source, access },
             binds,
             protected: inside(&protected),
-            hidden: hidden.chain(self.host_paths.of_the_system()).collect(),
+            // Of the host's system an image shows nothing.
+            hidden: hidden.chain(self.host_paths.of_the_system().filter(|_| self.image.is_none())).collect(),
             network,
             limits: Limits {
                 cpus: resources.cpus,
@@ -103,8 +108,22 @@ impl Site<'_> {
                 pids: resources.pids,
                 disk_bytes: resources.disk_mb.map(|size| size.saturating_mul(1 << 20)),
             },
+            counted: vec![self.sandbox.to_owned()],
             idle_milliseconds: spec.idle_timeout.map_or(IDLE.as_millis() as u64, |timeout| timeout.as_millis()),
         })
+    }
+
+    /// Where what is changed of a system lands. Another image begins anew: a layer is only true of what it was written over.
+    fn system(&self) -> PathBuf {
+        let system = self.sandbox.join("system");
+        match self.image {
+            None => system,
+            Some(images::Image { digest: Some(digest), .. }) => {
+                let digest: String = digest.trim_start_matches("sha256:").chars().take(32).collect();
+                system.join(format!("image-{digest}"))
+            }
+            Some(_) => system.join("image"),
+        }
     }
 }
 
@@ -138,7 +157,7 @@ fn mounts(spec: &Spec, host_paths: &HostPaths) -> Result<Vec<Bind>, PlaceError> 
     mounts.collect()
 }
 
-fn variables(spec: &Spec, workspace: &Path, network: &Network, is_system: bool) -> Vec<(String, String)> {
+fn variables(spec: &Spec, workspace: &Path, network: &Network, is_system: bool, is_image: bool) -> Vec<(String, String)> {
     let user = if is_system { "root" } else { USER };
     let home = if is_system { "/root".to_owned() } else { format!("/home/{USER}") };
     let mut variables: Vec<(String, String)> = [
@@ -146,7 +165,8 @@ fn variables(spec: &Spec, workspace: &Path, network: &Network, is_system: bool) 
         ("HOME", home.as_str()),
         ("USER", user),
         ("LOGNAME", user),
-        ("SHELL", "/bin/bash"),
+        // Not every image has the other.
+        ("SHELL", if is_image { "/bin/sh" } else { "/bin/bash" }),
         ("LANG", "C.UTF-8"),
         ("STEAD_WORKSPACE", &workspace.display().to_string()),
     ]

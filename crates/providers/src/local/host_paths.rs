@@ -106,7 +106,7 @@ mod tests {
             assert!(paths.check("f", &at(refused), &stranger).is_err(), "{refused}");
         }
         assert!(paths.check("f", root.path(), &stranger).is_err(), "what holds the data directory holds its secrets");
-        let own_user = AskedBy { own_user: true, mounted_before: Vec::new() };
+        let own_user = AskedBy { own_user: true, ..AskedBy::default() };
         std::fs::create_dir_all(at("home/project")).unwrap();
         assert!(paths.check("f", &at("home/project"), &own_user).is_ok());
         assert!(paths.check("f", &at("home/project"), &stranger).is_err());
@@ -119,7 +119,7 @@ mod tests {
         for moved in ["home/link", "allowed/link", "allowed/data", "data", "home/missing"] {
             assert!(paths.settle(&at(moved)).is_err(), "{moved}");
         }
-        let before = AskedBy { own_user: false, mounted_before: vec![at("home/project").display().to_string()] };
+        let before = AskedBy { mounted_before: vec![at("home/project").display().to_string()], ..AskedBy::default() };
         assert!(paths.check("f", &at("home/project"), &before).is_ok());
         assert!(paths.check("f", &at("secret"), &before).is_err());
     }

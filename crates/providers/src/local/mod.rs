@@ -7,6 +7,7 @@ mod blueprint;
 mod changes;
 mod directory;
 mod host_paths;
+mod images;
 mod journal;
 mod place;
 mod relay;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 pub use abilities::{Abilities, Known, Obstacle, Tell};
 use async_trait::async_trait;
 use host_paths::HostPaths;
+use images::Images;
 use place::LocalPlace;
 pub use place::{Roles, skeleton};
 pub use relay::Relay;
@@ -42,6 +44,7 @@ pub struct Local {
     trash: Trash,
     host: HostId,
     host_paths: Arc<HostPaths>,
+    images: Arc<Images>,
     sync: Arc<SharedSync>,
     place: Option<(LocalPlace, Known)>,
 }
@@ -70,15 +73,39 @@ impl Local {
         }
         let host_paths = Arc::new(HostPaths { allowed: allow_host_paths, data_dir: data_dir.to_owned(), home: std::env::home_dir() });
         let sync = Arc::new(SharedSync::open(&root).map_err(failed)?);
-        Ok(Self { root, trash: Trash::open(trash).map_err(failed)?, host, host_paths, sync, place: None })
+        let images = Arc::new(Images::open(data_dir.join("images"), trash.clone()).map_err(failed)?);
+        Ok(Self { root, trash: Trash::open(trash).map_err(failed)?, host, host_paths, images, sync, place: None })
     }
 
     /// Also runs processes, with the help of others that `roles` says how to start.
     #[must_use]
     pub fn with_processes(mut self, data_dir: &Path, roles: Roles, abilities: Known) -> Self {
-        self.place =
-            Some((LocalPlace::new(data_dir, self.root.clone(), Arc::clone(&self.host_paths), roles, abilities.clone()), abilities));
+        let (host_paths, images) = (Arc::clone(&self.host_paths), Arc::clone(&self.images));
+        self.place = Some((LocalPlace::new(data_dir, self.root.clone(), host_paths, images, roles, abilities.clone()), abilities));
         self
+    }
+
+    /// An archive is unpacked here already, so that whoever names it hears at once what is wrong with it, and from then on it is what it was.
+    fn check_image(&self, spec: &mut Spec, asked_by: &AskedBy) -> stead_domain::Result<()> {
+        let Some((image, digest)) = spec.image() else { return Ok(()) };
+        let path = Path::new(image);
+        let before = asked_by.image_before.as_ref();
+        if before.is_some_and(|(before, of)| before == image && of.as_deref() == digest) {
+            // As it was. Whoever makes a place looks at it again, on the host that it is on.
+            return Ok(());
+        }
+        if before.is_none_or(|(before, _)| before != image) {
+            self.host_paths.check("spec.root.image", path, asked_by)?;
+        }
+        let prepared = self.images.prepare(path, digest, false).map_err(|trouble| {
+            let field = if matches!(trouble, images::Trouble::Different { .. }) { "spec.root.digest" } else { "spec.root.image" };
+            let message = format!("`{image}` cannot be used: {trouble}");
+            stead_domain::Error::field(field, message).suggestion(trouble.advice())
+        })?;
+        if let Some(root) = &mut spec.root {
+            root.digest = prepared.digest;
+        }
+        Ok(())
     }
 
     fn path(&self, sandbox: SandboxId) -> PathBuf {
@@ -149,7 +176,8 @@ impl Provider for Local {
         self.place.as_ref().map(|(place, _)| place as &dyn Place)
     }
 
-    fn check_definition(&self, spec: &Spec, asked_by: &AskedBy) -> stead_domain::Result<()> {
+    fn check_definition(&self, spec: &mut Spec, asked_by: &AskedBy) -> stead_domain::Result<()> {
+        self.check_image(spec, asked_by)?;
         let mut paths = spec.host_paths();
         paths.try_for_each(|(index, path)| self.host_paths.check(&format!("spec.mounts[{index}].source"), Path::new(path), asked_by))
     }
@@ -237,8 +265,23 @@ impl Provider for Local {
     }
 
     async fn usage(&self) -> Result<Vec<(String, u64)>> {
-        let (root, trash) = (self.root.clone(), self.trash.path().to_owned());
-        blocking(move || Ok(vec![("workspaces".to_owned(), tree::size(&root)), ("trash".to_owned(), tree::size(&trash))])).await
+        let (root, trash, images) = (self.root.clone(), self.trash.path().to_owned(), Arc::clone(&self.images));
+        let sizes = move || [("workspaces", tree::size(&root)), ("images", images.size()), ("trash", tree::size(&trash))];
+        blocking(move || Ok(sizes().map(|(what, size)| (what.to_owned(), size)).to_vec())).await
+    }
+
+    async fn images(&self) -> Result<Vec<String>> {
+        let images = Arc::clone(&self.images);
+        blocking(move || images.unwanted_lately()).await
+    }
+
+    async fn remove_image(&self, digest: &str) -> Result<bool> {
+        let (images, digest) = (Arc::clone(&self.images), digest.to_owned());
+        let removed = blocking(move || images.remove(&digest)).await?;
+        if removed {
+            self.trash.empty_behind();
+        }
+        Ok(removed)
     }
 }
 

@@ -21,6 +21,7 @@ use super::abilities::Known;
 use super::blueprint::{Site, check_writable};
 use super::changes::{self, Layer};
 use super::host_paths::HostPaths;
+use super::images::Images;
 use super::journal;
 use super::relay::Relay;
 
@@ -36,6 +37,7 @@ pub struct LocalPlace {
     skeleton: PathBuf,
     sandboxes: PathBuf,
     host_paths: Arc<HostPaths>,
+    images: Arc<Images>,
     relay: Relay,
     /// Where the relay writes down what it did.
     journal: PathBuf,
@@ -45,7 +47,14 @@ pub struct LocalPlace {
 }
 
 impl LocalPlace {
-    pub fn new(data_dir: &Path, sandboxes: PathBuf, host_paths: Arc<HostPaths>, roles: Roles, abilities: Known) -> Self {
+    pub fn new(
+        data_dir: &Path,
+        sandboxes: PathBuf,
+        host_paths: Arc<HostPaths>,
+        images: Arc<Images>,
+        roles: Roles,
+        abilities: Known,
+    ) -> Self {
         let Roles { spawner, relay, reachable } = roles;
         let stewards = Stewards::new(Directories::below(data_dir), spawner);
         // Neither is worth a server that does not start: whatever is wrong is said when something is to be run.
@@ -60,6 +69,7 @@ impl LocalPlace {
             skeleton: skeleton(data_dir),
             sandboxes,
             host_paths,
+            images,
             relay,
             journal: data_dir.join("egress"),
             reachable,
@@ -69,6 +79,7 @@ impl LocalPlace {
 
     fn blueprint(&self, premises: &Premises) -> Result<Blueprint> {
         let sandbox = self.sandbox(premises.sandbox);
+        let image = premises.spec.image().map(|(path, digest)| self.images.find(Path::new(path), digest));
         let site = Site {
             directories: self.stewards.directories(),
             skeleton: &self.skeleton,
@@ -76,12 +87,14 @@ impl LocalPlace {
             host_paths: &self.host_paths,
             relay: self.relay.directory(),
             reachable: &self.reachable,
+            image: image.as_ref(),
         };
         site.blueprint(premises)
     }
 
     /// What an environment needs beside itself before it can be awake.
     async fn prepare(&self, premises: &Premises) -> Result<Blueprint> {
+        self.prepare_image(premises).await?;
         let mut blueprint = self.blueprint(premises)?;
         if premises.allow_unenforced {
             // Whoever made it accepted that, and its posture says so.
@@ -95,6 +108,25 @@ impl LocalPlace {
             })?;
         }
         Ok(blueprint)
+    }
+
+    /// What an image was when it was named must be there now.
+    async fn prepare_image(&self, premises: &Premises) -> Result<()> {
+        let Some((path, digest)) = premises.spec.image() else { return Ok(()) };
+        let (path, digest) = (PathBuf::from(path), digest.map(str::to_owned));
+        let (images, host_paths) = (Arc::clone(&self.images), Arc::clone(&self.host_paths));
+        let prepared = spawn_blocking(move || {
+            let refused = |message: String, suggestion: &str| PlaceError::CannotBeMade { message, suggestion: suggestion.to_owned() };
+            if path.is_dir() {
+                host_paths
+                    .settle(&path)
+                    .map_err(|message| refused(message, "put the directory back, or name another one in the definition"))?;
+            }
+            images
+                .prepare(&path, digest.as_deref(), true)
+                .map_err(|trouble| refused(format!("the image `{}` cannot be used: {trouble}", path.display()), trouble.advice()))
+        });
+        prepared.await.map_err(|error| PlaceError::Failed(error.to_string()))?.map(drop)
     }
 
     fn sandbox(&self, sandbox: SandboxId) -> PathBuf {

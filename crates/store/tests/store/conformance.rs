@@ -45,6 +45,7 @@ macro_rules! cases {
             names_are_compared_without_case_and_per_scope,
             pages_join_without_gap_or_overlap,
             filters_narrow_the_list,
+            images_are_named_by_live_definitions,
             a_reference_finds_by_the_beginning_of_id_or_name,
             a_unit_that_fails_leaves_nothing,
             concurrent_units_on_one_row_lose_no_update,
@@ -190,6 +191,21 @@ async fn filters_narrow_the_list(fixture: &Fixture) {
     let later = since.map(|since| since.plus(std::time::Duration::from_secs(1)));
     let narrowed = EnvironmentFilter { include_destroyed: true, destroyed_since: later, ..filter() };
     assert_eq!(list(fixture, project, narrowed).await, ["new", "ready"]);
+}
+
+async fn images_are_named_by_live_definitions(fixture: &Fixture) {
+    let project = fixture.project("default").await;
+    fixture.place(project, "plain").await.unwrap();
+    let digest = |number: u32| format!("sha256:{}", number.to_string().repeat(64));
+    for (number, is_gone) in [(1, false), (2, true)] {
+        let mut environment = fixture.place(project, &format!("image-{number}")).await.unwrap();
+        let root = serde_json::json!({ "view": "image", "image": "/srv/image", "digest": digest(number) });
+        environment.spec.root = serde_json::from_value(root).unwrap();
+        environment.destroyed_at = is_gone.then(|| fixture.context.now());
+        fixture.store.write(move |unit| Box::pin(async move { Unit::Ok(environments::save(unit, &environment).await?) })).await.unwrap();
+    }
+    let named = fixture.store.read(|unit| Box::pin(async move { Unit::Ok(environments::digests_of_images(unit).await?) })).await.unwrap();
+    assert_eq!(named, [digest(1)]);
 }
 
 async fn a_reference_finds_by_the_beginning_of_id_or_name(fixture: &Fixture) {

@@ -68,7 +68,7 @@ fn judge(ability: &Ability, code: &'static str, shown: &'static str, purpose: &s
     let check = match ability.name {
         // Without these nothing runs at all.
         Name::UserNamespaces | Name::ProcMount | Name::Seccomp | Name::IdmappedMounts => Check::fail(code, shown, why, next),
-        // Nothing depends on it yet: `resources.disk_mb` is refused with it and without.
+        // Nothing depends on it yet: `resources.disk_mb` is watched with it and without.
         Name::DiskQuota => return Check::ok(code, shown, why),
         _ => Check::warn(code, shown, why, next),
     };

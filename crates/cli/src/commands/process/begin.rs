@@ -129,16 +129,22 @@ fn incomplete(missed: u64) -> Failure {
     Error::new(Code::OutputIncomplete, message).suggestion(suggestion).into()
 }
 
+const MAKE_ROOM: &str = "remove files in it, which still works (`rm`), or raise `sandbox.resources.disk_mb` of its definition";
+
 /// What an exit code alone does not tell.
 fn uncommon(process: &Process, exit: &ProcessExit) -> Option<String> {
     let why = match exit.cause {
+        // It began with no disk left, so it could make no file larger. Whatever it did about that, this is why.
+        ExitCause::Exited | ExitCause::Signaled if exit.limits_hit.iter().any(|limit| limit == "disk") && exit.shell_code() != 0 => {
+            return Some(format!("nothing could be written: the environment has no disk left; {MAKE_ROOM}"));
+        }
         ExitCause::Exited | ExitCause::Signaled => return None,
         ExitCause::Timeout => match process.timeout {
             Some(timeout) => format!("it ran for longer than {timeout} and was ended"),
             None => "it ran for longer than it may and was ended".to_owned(),
         },
         ExitCause::OutOfMemory => "it was ended because the environment had no memory left".to_owned(),
-        ExitCause::DiskFull => "it was ended because the environment had no disk left".to_owned(),
+        ExitCause::DiskFull => format!("it was ended because the environment had no disk left; {MAKE_ROOM}"),
         ExitCause::Fenced => "it was ended because another holder took the environment over".to_owned(),
         ExitCause::Lost => "how it ended is not known: whoever kept it was gone before it".to_owned(),
     };

@@ -10,6 +10,7 @@ mod http;
 mod keys;
 mod local_server;
 mod output;
+mod pipes;
 mod profiles;
 mod projects;
 mod providers;

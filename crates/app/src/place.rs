@@ -31,6 +31,17 @@ pub trait Place: Send + Sync {
         at_most: usize,
     ) -> Result<Output, PlaceError>;
 
+    /// Says that somebody follows and has taken what lies before the offset: a process that was started to wait for them does, until what is
+    /// answered is dropped. None when there is nobody to say it to.
+    async fn follow(
+        &self,
+        _environment: EnvironmentId,
+        _process: ProcessId,
+        _offset: u64,
+    ) -> Result<Option<Box<dyn Follower>>, PlaceError> {
+        Ok(None)
+    }
+
     /// Writes to stdin what lies at `offset`; `end` closes it after that. Answers how far stdin has been written.
     async fn write_stdin(
         &self,
@@ -102,6 +113,12 @@ pub trait Place: Send + Sync {
     }
 }
 
+/// Somebody who follows the output of a process, for as long as this is there.
+pub trait Follower: Send + Sync {
+    /// It has taken what lies before the offset. False when that is no longer heard, and has to be said anew.
+    fn reached(&self, offset: u64) -> bool;
+}
+
 /// The environment that something is to happen in.
 #[derive(Clone, Debug)]
 pub struct Premises {
@@ -128,6 +145,8 @@ pub struct StartProcess {
     pub timeout: Option<std::time::Duration>,
     pub limits: ProcessLimits,
     pub fence: u64,
+    /// Nothing of its output is given up before those who follow it have taken it.
+    pub hold: bool,
 }
 
 /// How far a process has come.

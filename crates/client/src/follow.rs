@@ -46,6 +46,7 @@ pub struct Follow<'c> {
     client: &'c Client,
     path: String,
     stream: Option<OutputStream>,
+    hold: bool,
     offset: u64,
     opened: Option<Opened>,
     buffer: Vec<u8>,
@@ -54,7 +55,13 @@ pub struct Follow<'c> {
 
 impl<'c> Follow<'c> {
     pub(crate) fn new(client: &'c Client, path: String, offset: u64, stream: Option<OutputStream>) -> Self {
-        Self { client, path, stream, offset, opened: None, buffer: Vec::new(), over: false }
+        Self { client, path, stream, hold: false, offset, opened: None, buffer: Vec::new(), over: false }
+    }
+
+    /// A process that was started so waits for us.
+    #[must_use]
+    pub fn holding(self) -> Self {
+        Self { hold: true, ..self }
     }
 
     /// Where it would go on.
@@ -103,6 +110,7 @@ impl<'c> Follow<'c> {
             .query("offset", Some(self.offset))
             .query("stream", self.stream)
             .query("follow", Some(true))
+            .query("hold", self.hold.then_some(true))
             .header("accept", "text/event-stream")?;
         loop {
             let failure = match self.client.open(&request).await {

@@ -62,6 +62,16 @@ text_enum! {
 }
 
 text_enum! {
+    /// What happens when a process prints more than is kept of one.
+    pub enum Overflow {
+        /// The middle of its output is given up; the process does not notice.
+        Drop = "drop",
+        /// It waits for those who follow it with `hold=true`, as one that writes into a pipe does.
+        Hold = "hold",
+    }
+}
+
+text_enum! {
     pub enum StdinMode {
         Closed = "closed",
         Open = "open",

@@ -12,7 +12,9 @@ use stead_domain::process::{ProcessExit, ProcessLimits, TerminalSize};
 use crate::blueprint::Blueprint;
 
 /// Grows when an older side would misunderstand.
-pub const PROTOCOL: u32 = 1;
+///
+/// 2: `Follow`, `Unfollow`, and starts that hold their output.
+pub const PROTOCOL: u32 = 2;
 
 /// The largest message. What is longer is not from us.
 pub const LARGEST: usize = 1 << 20;
@@ -46,6 +48,18 @@ pub enum Call {
         process: ProcessId,
         size: TerminalSize,
     },
+    /// Somebody follows the output of a process and has taken what lies before the offset; said again with a later one. Forgotten with the
+    /// stream that it was said over.
+    Follow {
+        process: ProcessId,
+        /// Told apart by a number of the caller's.
+        follower: u64,
+        offset: u64,
+    },
+    Unfollow {
+        process: ProcessId,
+        follower: u64,
+    },
     Activity,
     /// Ends everything and then the steward itself.
     Sleep {
@@ -76,6 +90,9 @@ pub struct Start {
     #[serde(default)]
     pub limits: ProcessLimits,
     pub fence: u64,
+    /// Nothing of its output is given up before those who follow it have taken it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hold: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

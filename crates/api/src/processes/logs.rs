@@ -14,7 +14,7 @@ use futures::stream;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, UPGRADE};
 use http::{HeaderMap, HeaderValue};
 use stead_app::Frame;
-use stead_app::processes::{OutputReader, Piece};
+use stead_app::processes::{OutputReader, Piece, Reading};
 use stead_domain::process::OutputStream;
 use stead_domain::{Code, Error};
 use tokio_util::sync::CancellationToken;
@@ -44,7 +44,7 @@ pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 /// offsets. A WebSocket carries the same as text messages, and takes `stdin`, `signal` and `resize` from members.
 #[utoipa::path(
     get, path = "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/logs", tag = "processes", operation_id = "getProcessLogs",
-    params(("project" = String, Path, description = "The project's handle"), ("environment_id" = String, Path), ("process_id" = String, Path), ("offset" = Option<u64>, Query, description = "Where to begin; offsets count both streams together"), ("stream" = Option<OutputStream>, Query, description = "Only this one"), ("follow" = Option<bool>, Query, description = "Stay until the process is over"), ("limit" = Option<u64>, Query, minimum = 1, maximum = 8388608, description = "Bytes of an answer that does not follow; 1 MiB when it is left out"), ("Last-Event-ID" = Option<String>, Header, description = "Goes on after that event")),
+    params(("project" = String, Path, description = "The project's handle"), ("environment_id" = String, Path), ("process_id" = String, Path), ("offset" = Option<u64>, Query, description = "Where to begin; offsets count both streams together"), ("stream" = Option<OutputStream>, Query, description = "Only this one"), ("follow" = Option<bool>, Query, description = "Stay until the process is over"), ("hold" = Option<bool>, Query, description = "A process that was started with `overflow: hold` waits until what it printed was sent; only for who follows, and for members"), ("limit" = Option<u64>, Query, minimum = 1, maximum = 8388608, description = "Bytes of an answer that does not follow; 1 MiB when it is left out"), ("Last-Event-ID" = Option<String>, Header, description = "Goes on after that event")),
     responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream", description = "The bytes"), PlaceErrors),
 )]
 pub async fn handler(
@@ -60,6 +60,7 @@ pub async fn handler(
     let offset = query.parsed::<u64>("offset")?;
     let stream = query.parsed::<OutputStream>("stream")?;
     let follow = query.flag("follow")?;
+    let hold = query.flag("hold")?;
     let limit = query.parsed::<usize>("limit")?;
     query.end()?;
     if limit.is_some_and(|limit| !(1..=MOST).contains(&limit)) {
@@ -72,7 +73,11 @@ pub async fn handler(
     let from = resumed.transpose()?.or(offset).unwrap_or(0);
     let is_socket = headers.contains_key(UPGRADE);
     let is_events = headers.get_all(ACCEPT).iter().any(|accept| accept.to_str().is_ok_and(|accept| accept.contains("text/event-stream")));
-    let reader = state.app.read_output(&entered, environment, id, from, stream, follow || is_socket).await?;
+    let reading = Reading { from, stream, follow: follow || is_socket, hold };
+    if hold && !reading.follow {
+        return Err(Error::field("hold", "is for who follows").suggestion("add `follow=true`, or leave it out").into());
+    }
+    let reader = state.app.read_output(&entered, environment, id, reading).await?;
     if is_socket {
         let upgrade = upgrade.map_err(|error| {
             Error::new(Code::BadRequest, format!("this is no opening of a WebSocket: {error}"))

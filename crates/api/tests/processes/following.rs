@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use stead_client::{Heard, Request};
+use stead_domain::principal::Role;
 use stead_domain::process::OutputStream;
 use tokio::task::JoinSet;
 
@@ -61,6 +62,21 @@ async fn the_bytes_themselves_can_be_followed_and_events_resumed() {
     let expected = "id: 25\nevent: output\ndata: {\"stream\":\"stdout\",\"offset\":20,\"data\":\"tick \",\"encoding\":\"utf-8\"}\n\nid: 25\nevent: exit\ndata: {";
     assert!(text.starts_with(expected), "{text}");
     assert!(client.request(events.header("last-event-id", "x").unwrap()).await.is_err());
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_members_who_follow_can_make_a_process_wait() {
+    let mut house = House::open().await;
+    let (client, environment) = (house.client(), house.environment().await);
+    let id = house.run(environment, &["print", "words"]).await;
+    let path = client.project_path(&format!("/environments/{environment}/processes/{id}/logs"));
+    let ask = async |key: &str, query: &str| house.client_as(Some(key)).send(Request::get(format!("{path}?{query}"))).await.unwrap();
+    let (viewer, member) = (house.key(Role::Viewer).await, house.key(Role::Member).await);
+    assert_eq!(ask(&viewer, "follow=true&hold=true").await.status, 403);
+    assert_eq!(&ask(&viewer, "follow=true").await.body[..], b"words");
+    assert_eq!(&ask(&member, "follow=true&hold=true").await.body[..], b"words");
+    assert_eq!(ask(&member, "hold=true").await.status, 400);
     house.stop().await;
 }
 

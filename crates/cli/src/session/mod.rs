@@ -95,7 +95,7 @@ impl<'run> Session<'run> {
         });
         let (mut is_obeying, mut is_typing) = (true, true);
         let (output, mut unread) = Output::open().map_err(|error| stead_domain::Error::internal(&error))?;
-        let mut follow = listening.follow_logs(self.environment, self.process, self.offset, None);
+        let mut follow = listening.follow_logs(self.environment, self.process, self.offset, None).holding();
         let mut waiting: Option<(OutputStream, Vec<u8>)> = None;
         let (mut interruptions, mut missed) = (0, 0);
         let mut unheard: Option<tokio::time::Instant> = None;
@@ -123,7 +123,7 @@ impl<'run> Session<'run> {
                     // What a program hears that writes into a pipe without a reader. What it wrote until then may be much: it is passed over.
                     order(Order::Signal(Signal::PIPE));
                     let other = if stream == OutputStream::Stdout { OutputStream::Stderr } else { OutputStream::Stdout };
-                    follow = listening.follow_logs(self.environment, self.process, follow.offset(), Some(other));
+                    follow = listening.follow_logs(self.environment, self.process, follow.offset(), Some(other)).holding();
                     unheard = Some(tokio::time::Instant::now() + GRACE);
                 },
                 () = async { tokio::time::sleep_until(unheard.unwrap_or_else(tokio::time::Instant::now)).await }, if unheard.is_some() => {

@@ -163,6 +163,13 @@ impl Connection {
         heard(receiver).await
     }
 
+    /// Says something whose answer nobody waits for. Whether it can still be heard.
+    fn tell(&self, call: Call) -> bool {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let message = encode(&Request { number, call }, &[]);
+        !self.is_gone() && message.is_ok_and(|message| self.outgoing.send(message).is_ok())
+    }
+
     /// Starts a process. News of it are kept from before it begins, so that none is missed.
     pub async fn start(&self, start: Start) -> Result<(), Trouble> {
         let process = start.process;
@@ -178,6 +185,31 @@ impl Connection {
     /// News of a process that the steward keeps; none when it keeps no such one.
     pub fn watch(&self, process: ProcessId) -> Option<watch::Receiver<Progress>> {
         self.shared.lock().processes.get(&process).map(watch::Sender::subscribe)
+    }
+}
+
+/// Somebody who follows the output of a process, for as long as this is there.
+pub struct Follower {
+    connection: Arc<Connection>,
+    process: ProcessId,
+    number: u64,
+}
+
+impl Follower {
+    pub fn new(connection: Arc<Connection>, process: ProcessId) -> Self {
+        let number = connection.next.fetch_add(1, Ordering::Relaxed);
+        Self { connection, process, number }
+    }
+
+    /// It has taken what lies before the offset. False when its keeper no longer hears that.
+    pub fn reached(&self, offset: u64) -> bool {
+        self.connection.tell(Call::Follow { process: self.process, follower: self.number, offset })
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.connection.tell(Call::Unfollow { process: self.process, follower: self.number });
     }
 }
 

@@ -4,6 +4,6 @@ mod connection;
 mod spawner;
 mod stewards;
 
-pub use connection::{Connection, Trouble};
+pub use connection::{Connection, Follower, Trouble};
 pub use spawner::Spawner;
 pub use stewards::Stewards;

@@ -13,7 +13,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::spawn_blocking;
 use tokio_util::task::TaskTracker;
 
-use super::{Connection, Spawner, Trouble};
+use super::{Connection, Follower, Spawner, Trouble};
 use crate::blueprint::Blueprint;
 use crate::log::{self, Found};
 use crate::protocol::{Answer, Call, PROTOCOL, Progress, Refusal, Start};
@@ -193,6 +193,22 @@ impl Stewards {
                 Err(_) => tokio::task::yield_now().await,
             }
         }
+    }
+
+    /// Says that somebody follows a process and has taken what lies before the offset. None when nobody keeps it, and there is nothing to
+    /// wait for.
+    pub async fn follow(&self, environment: EnvironmentId, process: ProcessId, offset: u64) -> Result<Option<Follower>, Trouble> {
+        while let Some(connection) = self.find(environment).await? {
+            if connection.watch(process).is_none() {
+                return Ok(None);
+            }
+            let follower = Follower::new(connection, process);
+            if follower.reached(offset) {
+                return Ok(Some(follower));
+            }
+            tokio::time::sleep(MOMENT).await;
+        }
+        Ok(None)
     }
 
     pub async fn read(

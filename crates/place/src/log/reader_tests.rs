@@ -96,6 +96,38 @@ fn past_the_cap_the_middle_goes_and_the_gap_is_told() {
     assert_eq!(words(directory.path()), Some((10_000, Some(exit()), false)));
 }
 
+#[test]
+fn what_is_held_is_not_given_up() {
+    let directory = TempDir::new().unwrap();
+    let mut log = LogWriter::create(directory.path(), process(), Caps { segment: 100, total: 800 }).unwrap();
+    let append = |log: &mut LogWriter| log.append(Kind::Output(OutputStream::Stdout), at(1), &[7; 100]).unwrap();
+    let gap = || {
+        read(directory.path(), process(), 0, None, 1 << 20).unwrap().unwrap().pieces.into_iter().find_map(|piece| match piece {
+            Piece::Gap { from, to } => Some((from, to)),
+            Piece::Bytes { .. } => None,
+        })
+    };
+    log.hold(Some(0)).unwrap();
+    while log.has_room() {
+        append(&mut log);
+    }
+    assert_eq!((log.end(), gap()), (800, None));
+    // What a program left in its pipes goes past the cap.
+    append(&mut log);
+    append(&mut log);
+    assert!(!log.has_room() && gap().is_none());
+    // Behind whoever reads, a fourth of the log stays.
+    log.hold(Some(500)).unwrap();
+    assert_eq!((log.has_room(), gap()), (false, Some((200, 300))));
+    log.hold(Some(900)).unwrap();
+    assert_eq!((log.has_room(), gap()), (true, Some((200, 400))));
+    append(&mut log);
+    assert_eq!(gap(), Some((200, 500)));
+    log.hold(None).unwrap();
+    (0..20).for_each(|_| append(&mut log));
+    assert_eq!(gap(), Some((200, 2500)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]

@@ -10,6 +10,7 @@ use stead_domain::ids::ProcessId;
 use stead_domain::process::OutputStream;
 use stead_sandbox::{Command, Limit, Streams};
 
+use super::followers::{Follower, Followers};
 use super::kept::{Kept, PIPE};
 use super::stdin::Stdin;
 use super::{GRACE, Leaving, Steward, clock};
@@ -34,6 +35,8 @@ impl Steward {
             Call::Stdin { process, offset, end } => self.stdin(process, offset, bytes, end).map(Some),
             Call::Signal { process, signal } => self.signal(process, signal).map(Some),
             Call::Resize { process, size } => self.resize(process, size).map(Some),
+            Call::Follow { process, follower, offset } => self.follow(process, (peer, follower), offset).map(Some),
+            Call::Unfollow { process, follower } => self.unfollow(process, (peer, follower)).map(Some),
             Call::Activity => Ok(Some(self.activity())),
             Call::Sleep { at_once } => {
                 self.sleep(peer, number, at_once);
@@ -123,6 +126,8 @@ impl Steward {
         };
         let mut kept = Kept::new(start.process, number, start.fence, log, stdin, peer, request);
         kept.terminal = start.terminal.is_some();
+        kept.followers = start.hold.then(|| Followers::expected(kept.started));
+        kept.heed_followers(|_| true, kept.started);
         pipes.into_iter().for_each(|(stream, pipe)| kept.reads(stream, pipe));
         kept.out_of_memory_before = events.out_of_memory;
         kept.out_of_processes_before = events.out_of_processes;
@@ -178,6 +183,19 @@ impl Steward {
         let terminal = kept.terminal().ok_or(if kept.terminal { Refusal::Over } else { Refusal::NoTerminal })?;
         let size = rustix::termios::Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(terminal, size).map_err(|error| Refusal::Failed { message: error.to_string() })?;
+        Ok(Answer::Done)
+    }
+
+    /// Of a process that waits for nobody it makes no difference.
+    fn follow(&mut self, process: ProcessId, follower: Follower, offset: u64) -> Result<Answer, Refusal> {
+        let kept = self.processes.get_mut(&process).ok_or(Refusal::NoProcess)?;
+        kept.followers.iter_mut().for_each(|followers| followers.follows(follower, offset));
+        Ok(Answer::Done)
+    }
+
+    fn unfollow(&mut self, process: ProcessId, follower: Follower) -> Result<Answer, Refusal> {
+        let kept = self.processes.get_mut(&process).ok_or(Refusal::NoProcess)?;
+        kept.heed_followers(|known| known != follower, clock::milliseconds());
         Ok(Answer::Done)
     }
 

@@ -161,13 +161,18 @@ impl Steward {
         let leaving = self.leaving.as_ref().filter(|_| !self.inside.is_over()).map(|leaving| leaving.deadline);
         let relay = self.egress.as_ref().and_then(|egress| egress.due);
         let look = Some(self.last_look + LOOK_EVERY);
-        deadlines.chain(look).chain(dirty).chain(idle).chain(leaving).chain(self.stalled_until).chain(relay).min()
+        let now = clock::milliseconds();
+        let followers = self.processes.values().filter_map(|kept| kept.followers.as_ref()?.due(now));
+        deadlines.chain(followers).chain(look).chain(dirty).chain(idle).chain(leaving).chain(self.stalled_until).chain(relay).min()
     }
 
     /// Does what is due.
     pub(super) fn tend(&mut self) {
         let now = clock::milliseconds();
         self.end_the_overdue(now);
+        for kept in self.processes.values_mut() {
+            kept.heed_followers(|(peer, _)| self.peers.contains_key(&peer), now);
+        }
         if now >= self.last_look + LOOK_EVERY {
             self.last_look = now;
             // Somebody removed it: nobody can ever speak to us again, and nothing runs without a keeper that can be spoken to.

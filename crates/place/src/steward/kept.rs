@@ -8,6 +8,7 @@ use stead_domain::ids::ProcessId;
 use stead_domain::process::{ExitCause, OutputStream, ProcessExit};
 
 use super::clock;
+use super::followers::{Follower, Followers};
 use super::stdin::Stdin;
 use crate::log::{Kind, LogWriter};
 use crate::protocol::Progress;
@@ -38,6 +39,8 @@ pub struct Kept {
     pub out_of_processes_before: u64,
     /// Somebody is to be told that it has come further.
     pub news: bool,
+    /// Those it waits for, if it is to wait for any.
+    pub followers: Option<Followers>,
     closed: bool,
 }
 
@@ -71,6 +74,7 @@ impl Kept {
             out_of_memory_before: 0,
             out_of_processes_before: 0,
             news: false,
+            followers: None,
             closed: false,
         }
     }
@@ -103,6 +107,15 @@ impl Kept {
             _ => None,
         };
         Progress { process: self.id, end: self.log.end(), stdin: self.stdin.taken(), exit, closed: self.closed }
+    }
+
+    /// Keeps what those who follow still need, and no more.
+    pub fn heed_followers(&mut self, is_there: impl Fn(Follower) -> bool, now: u64) {
+        if let Some(followers) = &mut self.followers {
+            followers.retain(is_there, now);
+            // What could not be removed now is when the log goes on.
+            let _ = self.log.hold(followers.reached(now));
+        }
     }
 
     /// Stores what has come on one output. An error says that the disk does not take it; what was read is not lost, see `hold`.

@@ -6,6 +6,7 @@ mod calls;
 mod clock;
 mod egress;
 mod endings;
+mod followers;
 mod inside;
 mod kept;
 mod peer;
@@ -202,7 +203,7 @@ impl Steward {
             watched.push(PollFd::from_borrowed_fd(peer.as_fd(), events));
         }
         for kept in self.processes.values() {
-            if self.stalled_until.is_none() {
+            if self.stalled_until.is_none() && kept.log.has_room() {
                 for (at, pipe) in kept.outputs() {
                     sources.push(Source::Output(kept.id, at));
                     watched.push(PollFd::from_borrowed_fd(pipe, PollFlags::IN));
@@ -233,7 +234,8 @@ impl Steward {
             Source::Relay => self.egress.iter_mut().for_each(Egress::lost),
             Source::Peer(id) => self.hear_peer(id),
             Source::Output(id, at) => {
-                if let Some(kept) = self.processes.get_mut(&id)
+                // Another of its outputs may have taken the last room.
+                if let Some(kept) = self.processes.get_mut(&id).filter(|kept| kept.log.has_room())
                     && kept.read_output(at, &mut self.hold).is_err()
                 {
                     self.stalled_until = Some(clock::milliseconds() + FULL_DISK);

@@ -65,6 +65,7 @@ impl House {
             timeout_milliseconds: None,
             limits: ProcessLimits::default(),
             fence: 0,
+            hold: false,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stead_app::{Activity, EgressPiece, EgressStart, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
+use stead_app::{Activity, EgressPiece, EgressStart, Follower, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
 use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
 use stead_domain::process::{OutputStream, TerminalSize};
@@ -141,6 +141,7 @@ impl Place for LocalPlace {
             timeout_milliseconds: process.timeout.map(|timeout| timeout.as_millis() as u64),
             limits: process.limits,
             fence: process.fence,
+            hold: process.hold,
         };
         self.stewards.start(&blueprint, &start).await.map_err(|trouble| match trouble {
             Trouble::Refused(Refusal::Program { message, missing }) => {
@@ -175,6 +176,11 @@ impl Place for LocalPlace {
             Piece::Gap { from, to } => Frame::Gap { from, to },
         });
         Ok(Output { frames: frames.collect(), next: found.next })
+    }
+
+    async fn follow(&self, environment: EnvironmentId, process: ProcessId, offset: u64) -> Result<Option<Box<dyn Follower>>> {
+        let follower = self.stewards.follow(environment, process, offset).await.map_err(said)?;
+        Ok(follower.map(|follower| Box::new(Following(follower)) as Box<dyn Follower>))
     }
 
     async fn write_stdin(&self, environment: EnvironmentId, process: ProcessId, offset: u64, bytes: &[u8], end: bool) -> Result<u64> {
@@ -278,6 +284,14 @@ impl Place for LocalPlace {
             None => changes::drop_all(layer),
         })
         .await
+    }
+}
+
+struct Following(stead_place::client::Follower);
+
+impl Follower for Following {
+    fn reached(&self, offset: u64) -> bool {
+        self.0.reached(offset)
     }
 }
 

@@ -21,12 +21,14 @@ pub trait Place: Send + Sync {
     /// Waits until a process has come further than `seen`, and says how far.
     async fn further(&self, environment: EnvironmentId, process: ProcessId, seen: &Progress) -> Result<Progress, PlaceError>;
 
-    /// Output from an offset on, at most about so many bytes. What is answered is never empty unless nothing is there yet.
+    /// Output from an offset on, at most about so many bytes; `near` is what the reading before was answered with. What is answered is never
+    /// empty unless nothing is there yet.
     async fn read(
         &self,
         environment: EnvironmentId,
         process: ProcessId,
         from: u64,
+        near: Option<Mark>,
         stream: Option<OutputStream>,
         at_most: usize,
     ) -> Result<Output, PlaceError>;
@@ -167,7 +169,12 @@ pub struct Output {
     pub frames: Vec<Frame>,
     /// Where to go on.
     pub next: u64,
+    pub near: Option<Mark>,
 }
+
+/// Where a reading ended, in the place's own words, so that the next one need not look for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(pub u64, pub u64);
 
 /// Bytes of one stream, or the notice that some are no longer kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

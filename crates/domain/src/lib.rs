@@ -14,6 +14,7 @@ pub mod duration;
 pub mod egress;
 pub mod environment;
 pub mod error;
+pub mod frames;
 pub mod host;
 pub mod ids;
 pub mod names;

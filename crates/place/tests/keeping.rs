@@ -239,7 +239,7 @@ async fn a_flood_of_output_is_kept_to_its_cap() {
     assert_eq!(over.end, 100_000_004);
     let kept: u64 = walk(&house.blueprint(environment).logs);
     assert!(kept <= 68 << 20, "{kept}");
-    let tail = house.stewards.read(environment, start.process, 100_000_000, None, 100).await.unwrap().unwrap();
+    let tail = house.stewards.read(environment, start.process, 100_000_000, None, None, 100).await.unwrap().unwrap();
     assert!(matches!(&tail.pieces[..], [Piece::Bytes { bytes, .. }] if bytes == b"end\n"));
     house.stewards.sleep(environment, true).await.unwrap();
 }
@@ -247,7 +247,7 @@ async fn a_flood_of_output_is_kept_to_its_cap() {
 /// Reads everything from an offset on, as far as it is there, and checks that nothing is missing.
 async fn read_on(house: &House, environment: EnvironmentId, process: ProcessId, from: &mut u64, up_to: u64) {
     while *from < up_to {
-        let found = house.stewards.read(environment, process, *from, None, 1 << 20).await.unwrap().unwrap();
+        let found = house.stewards.read(environment, process, *from, None, None, 1 << 20).await.unwrap().unwrap();
         assert!(!found.pieces.iter().any(|piece| matches!(piece, Piece::Gap { .. })), "at {from}: {:?}", found.pieces.len());
         if found.next == *from {
             return;

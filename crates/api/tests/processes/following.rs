@@ -17,11 +17,11 @@ async fn who_follows_hears_every_byte_once_also_when_the_server_comes_back() {
     let mut follow = client.follow_logs(environment, id, 0, None);
     house.place().print(id, OutputStream::Stdout, "größe".as_bytes());
     let first = follow.next().await.unwrap().unwrap();
-    assert_eq!(first, Heard::Output { stream: OutputStream::Stdout, offset: 0, bytes: "größe".as_bytes().to_vec() });
+    assert_eq!(first, Heard::Output { stream: OutputStream::Stdout, offset: 0, bytes: "größe".as_bytes().into() });
     house.place().leave_gap(id, 10);
     house.place().print(id, OutputStream::Stderr, &[0xff]);
     assert_eq!(follow.next().await.unwrap(), Some(Heard::Gap { from: 7, to: 17 }));
-    assert_eq!(follow.next().await.unwrap(), Some(Heard::Output { stream: OutputStream::Stderr, offset: 17, bytes: vec![0xff] }));
+    assert_eq!(follow.next().await.unwrap(), Some(Heard::Output { stream: OutputStream::Stderr, offset: 17, bytes: vec![0xff].into() }));
 
     let begun = Instant::now();
     house.stop().await;
@@ -31,7 +31,7 @@ async fn who_follows_hears_every_byte_once_also_when_the_server_comes_back() {
     house.start().await;
     assert_eq!(
         follow.next().await.unwrap(),
-        Some(Heard::Output { stream: OutputStream::Stdout, offset: 18, bytes: b"meanwhile".to_vec() })
+        Some(Heard::Output { stream: OutputStream::Stdout, offset: 18, bytes: b"meanwhile"[..].into() })
     );
     assert!(matches!(follow.next().await.unwrap(), Some(Heard::Exit(exit)) if exit.code == Some(3)));
     assert_eq!((follow.next().await.unwrap(), follow.offset()), (None, 27));

@@ -5,7 +5,7 @@ use stead_domain::principal::Role;
 use stead_domain::process::{OutputStream, ProcessExit};
 use stead_domain::{Code, Error, Result};
 
-use crate::place::{Follower, Output, PlaceError, Progress};
+use crate::place::{Follower, Mark, Output, PlaceError, Progress};
 use crate::processes::{Ground, Placed};
 use crate::{App, Entered};
 
@@ -40,6 +40,7 @@ pub struct OutputReader {
     ground: Ground,
     placed: Placed,
     from: u64,
+    near: Option<Mark>,
     stream: Option<OutputStream>,
     follow: bool,
     /// Where the output ended when the process did.
@@ -68,7 +69,20 @@ impl App {
                 .suggestion("leave `hold` out; what is no longer kept is then told as a gap"));
         }
         let app = self.clone();
-        Ok(OutputReader { app, ground, placed, from, stream, follow, end: None, told: false, hold, follower: None, reached: None })
+        Ok(OutputReader {
+            app,
+            ground,
+            placed,
+            from,
+            near: None,
+            stream,
+            follow,
+            end: None,
+            told: false,
+            hold,
+            follower: None,
+            reached: None,
+        })
     }
 }
 
@@ -81,10 +95,10 @@ impl OutputReader {
     /// What is there now, at most about so many bytes; empty when nothing is.
     pub async fn read(&mut self, at_most: usize) -> Result<Output> {
         let (environment, id) = (self.placed.process.environment_id, self.placed.process.id);
-        let read = self.ground.place()?.read(environment, id, self.from, self.stream, at_most).await;
+        let read = self.ground.place()?.read(environment, id, self.from, self.near, self.stream, at_most).await;
         let output = match read {
             // There is a row and no program yet, or never was one: it has printed nothing.
-            Err(PlaceError::NoProcess) if self.placed.process.exit.is_none() => Output { frames: Vec::new(), next: self.from },
+            Err(PlaceError::NoProcess) if self.placed.process.exit.is_none() => Output { next: self.from, ..Output::default() },
             Err(PlaceError::NoProcess) => {
                 return Err(Error::new(Code::NotFound, "the output of this process is no longer kept")
                     .suggestion("the server's --keep-logs says for how long it is"));
@@ -92,6 +106,7 @@ impl OutputReader {
             read => read?,
         };
         self.from = output.next.max(self.from);
+        self.near = output.near;
         Ok(output)
     }
 

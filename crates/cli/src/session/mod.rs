@@ -11,6 +11,7 @@ pub mod terminal;
 use std::pin::pin;
 use std::time::Duration;
 
+use bytes::Bytes;
 use stead_client::{ClientError, Heard};
 use stead_domain::ids::{EnvironmentId, ProcessId};
 use stead_domain::process::{OutputStream, Process, ProcessExit};
@@ -96,7 +97,7 @@ impl<'run> Session<'run> {
         let (mut is_obeying, mut is_typing) = (true, true);
         let (output, mut unread) = Output::open().map_err(|error| stead_domain::Error::internal(&error))?;
         let mut follow = listening.follow_logs(self.environment, self.process, self.offset, None).holding();
-        let mut waiting: Option<(OutputStream, Vec<u8>)> = None;
+        let mut waiting: Option<(OutputStream, Bytes)> = None;
         let (mut interruptions, mut missed) = (0, 0);
         let mut unheard: Option<tokio::time::Instant> = None;
         let order = |order: Order| drop(orders.send(order));

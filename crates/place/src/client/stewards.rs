@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{Connection, Follower, Spawner, Trouble};
 use crate::blueprint::Blueprint;
-use crate::log::{self, Found};
+use crate::log::{self, Found, Mark};
 use crate::protocol::{Answer, Call, PROTOCOL, Progress, Refusal, Start};
 use crate::{Directories, socket_path, steward_lock};
 
@@ -216,11 +216,12 @@ impl Stewards {
         environment: EnvironmentId,
         process: ProcessId,
         from: u64,
+        near: Option<Mark>,
         stream: Option<OutputStream>,
         at_most: usize,
     ) -> Result<Option<Found>, Trouble> {
         let logs = self.directories.logs(environment);
-        spawn_blocking(move || log::read(&logs, process, from, stream, at_most)).await.map_err(broken)?.map_err(broken)
+        spawn_blocking(move || log::read(&logs, process, from, near, stream, at_most)).await.map_err(broken)?.map_err(broken)
     }
 
     /// Asks the steward of an environment that is awake.

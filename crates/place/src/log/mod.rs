@@ -10,7 +10,7 @@ mod sizes;
 mod writer;
 
 pub use frame::Kind;
-pub use reader::{Found, LastWords, Piece, last_words, read};
+pub use reader::{Found, LastWords, Mark, Piece, last_words, read};
 pub use segments::{remove, trace};
 pub use sizes::sizes;
 pub use writer::{Caps, LogWriter};

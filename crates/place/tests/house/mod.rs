@@ -74,7 +74,7 @@ impl House {
     }
 
     pub async fn text(&self, environment: EnvironmentId, process: ProcessId, stream: Option<OutputStream>) -> String {
-        let found = self.stewards.read(environment, process, 0, stream, 1 << 24).await.unwrap().unwrap();
+        let found = self.stewards.read(environment, process, 0, None, stream, 1 << 24).await.unwrap().unwrap();
         let pieces = found.pieces.into_iter().map(|piece| match piece {
             Piece::Bytes { bytes, .. } => bytes,
             Piece::Gap { from, to } => format!("[{from}-{to}]").into_bytes(),

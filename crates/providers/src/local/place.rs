@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stead_app::{Activity, EgressPiece, EgressStart, Follower, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
+use stead_app::{Activity, EgressPiece, EgressStart, Follower, Frame, Mark, Output, Place, PlaceError, Premises, Progress, StartProcess};
 use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
 use stead_domain::process::{OutputStream, TerminalSize};
@@ -167,15 +167,19 @@ impl Place for LocalPlace {
         environment: EnvironmentId,
         process: ProcessId,
         from: u64,
+        near: Option<Mark>,
         stream: Option<OutputStream>,
         at_most: usize,
     ) -> Result<Output> {
-        let found = self.stewards.read(environment, process, from, stream, at_most).await.map_err(said)?.ok_or(PlaceError::NoProcess)?;
+        let near = near.map(|Mark(segment, position)| log::Mark { segment, position });
+        let found = self.stewards.read(environment, process, from, near, stream, at_most).await.map_err(said)?;
+        let found = found.ok_or(PlaceError::NoProcess)?;
         let frames = found.pieces.into_iter().map(|piece| match piece {
             Piece::Bytes { stream, offset, at, bytes } => Frame::Bytes { stream, offset, at, bytes },
             Piece::Gap { from, to } => Frame::Gap { from, to },
         });
-        Ok(Output { frames: frames.collect(), next: found.next })
+        let near = found.mark.map(|mark| Mark(mark.segment, mark.position));
+        Ok(Output { frames: frames.collect(), next: found.next, near })
     }
 
     async fn follow(&self, environment: EnvironmentId, process: ProcessId, offset: u64) -> Result<Option<Box<dyn Follower>>> {

@@ -19,3 +19,4 @@ mod restarts;
 mod run;
 mod running;
 mod terminal;
+mod upgrades;

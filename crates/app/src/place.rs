@@ -74,6 +74,11 @@ pub trait Place: Send + Sync {
     /// What an environment is doing now; none when it is asleep.
     async fn activity(&self, environment: EnvironmentId) -> Result<Option<Activity>, PlaceError>;
 
+    /// Whether whoever keeps it is of another version, takes nothing new, and ends with its last process.
+    async fn is_draining(&self, _environment: EnvironmentId) -> Result<bool, PlaceError> {
+        Ok(false)
+    }
+
     /// Every process that runs now, in whatever environment, so that those without a record are found; none when the place cannot tell.
     async fn running(&self) -> Result<Vec<(EnvironmentId, ProcessId)>, PlaceError> {
         Ok(Vec::new())
@@ -188,6 +193,8 @@ pub struct Activity {
     pub processes: u64,
     pub cpu_ms: u64,
     pub memory_bytes: u64,
+    /// Whoever keeps it is of another version: it takes nothing new, and ends with its last process.
+    pub draining: bool,
 }
 
 /// Where a list of what left an environment begins.
@@ -234,6 +241,12 @@ pub enum PlaceError {
     /// The definition says something else than what is awake, and what runs in it is not ended without being asked.
     #[error("the definition was changed, and processes of the version before still run")]
     Outdated,
+    /// Whoever keeps it is of another version and takes nothing new; these run.
+    #[error("the keeper of the environment is of another version, and takes no new process while others run")]
+    Draining(Vec<ProcessId>),
+    /// Whoever keeps it speaks a language that this server does not.
+    #[error("{0}: what runs can be watched and read, and nothing else")]
+    Foreign(String),
     /// This host cannot make the place as its definition asks.
     #[error("{message}")]
     CannotBeMade { message: String, suggestion: String },
@@ -268,6 +281,11 @@ impl From<PlaceError> for Error {
             }
             PlaceError::Outdated => Self::new(Code::Conflict, message)
                 .suggestion("wait for them, or end them with `stead env stop ENVIRONMENT`; then try again"),
+            PlaceError::Draining(running) => Self::new(Code::EnvironmentDraining, message)
+                .detail("processes", running.iter().map(ToString::to_string).collect::<Vec<_>>())
+                .suggestion("wait for them, or end them with `stead env stop ENVIRONMENT`; `stead ps` shows them"),
+            PlaceError::Foreign(_) => Self::new(Code::EnvironmentDraining, message)
+                .suggestion("use the version of stead that started it, or end everything inside with `stead env stop ENVIRONMENT`"),
             PlaceError::Fenced => Self::new(Code::Conflict, message).suggestion("acquire the environment anew"),
             PlaceError::CannotBeMade { suggestion, .. } => Self::new(Code::PostureNotEnforced, message).suggestion(suggestion),
             PlaceError::StorageFull(_) => Self::new(Code::StorageFull, message)

@@ -16,6 +16,9 @@ use crate::blueprint::Blueprint;
 /// 2: `Follow`, `Unfollow`, and starts that hold their output.
 pub const PROTOCOL: u32 = 2;
 
+/// The last version that a server still speaks. A steward of it keeps what runs until that is over, and is given nothing new.
+pub const LAST: u32 = PROTOCOL - 1;
+
 /// The largest message. What is longer is not from us.
 pub const LARGEST: usize = 1 << 20;
 
@@ -73,6 +76,16 @@ pub enum Call {
     Adopt {
         blueprint: Box<Blueprint>,
     },
+}
+
+impl Call {
+    /// The version that brought it. Whoever is older does not understand it, and hangs up.
+    pub fn since(&self) -> u32 {
+        match self {
+            Self::Follow { .. } | Self::Unfollow { .. } => 2,
+            _ => 1,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

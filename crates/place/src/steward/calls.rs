@@ -16,7 +16,7 @@ use super::stdin::Stdin;
 use super::{GRACE, Leaving, Steward, clock};
 use crate::blueprint::Blueprint;
 use crate::log::{self, Caps, LogWriter};
-use crate::protocol::{Answer, Call, PROTOCOL, Refusal, Request, Start};
+use crate::protocol::{Answer, Call, Refusal, Request, Start};
 
 /// Tells a program which process it belongs to, and us who belongs to it.
 const MARK: &str = "STEAD_PROCESS";
@@ -55,7 +55,7 @@ impl Steward {
     fn hello(&self) -> Answer {
         let processes = self.processes.values().map(Kept::progress).collect();
         let Blueprint { environment, spec_version, .. } = self.blueprint;
-        Answer::Hello { protocol: PROTOCOL, pid: std::process::id(), environment, spec_version, processes }
+        Answer::Hello { protocol: self.protocol, pid: std::process::id(), environment, spec_version, processes }
     }
 
     /// Asks init for a process; the answer comes when init has spoken.
@@ -126,7 +126,7 @@ impl Steward {
         };
         let mut kept = Kept::new(start.process, number, start.fence, log, stdin, peer, request);
         kept.terminal = start.terminal.is_some();
-        kept.followers = start.hold.then(|| Followers::expected(kept.started));
+        kept.followers = (start.hold && self.protocol >= 2).then(|| Followers::expected(kept.started));
         kept.heed_followers(|_| true, kept.started);
         pipes.into_iter().for_each(|(stream, pipe)| kept.reads(stream, pipe));
         kept.out_of_memory_before = events.out_of_memory;

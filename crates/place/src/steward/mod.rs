@@ -43,6 +43,8 @@ const FULL_DISK: u64 = 1000;
 
 struct Steward {
     blueprint: Blueprint,
+    /// The version of the protocol that it speaks.
+    protocol: u32,
     inside: Inside,
     egress: Option<Egress>,
     listener: UnixListener,
@@ -87,7 +89,7 @@ enum Source {
 }
 
 /// Keeps an environment until it is asleep. The first peer is the server that asked for it.
-pub fn run(blueprint: Blueprint, first: OwnedFd) -> i32 {
+pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
     // A program may close its stdin while somebody writes to it.
     stead_sandbox::survive_broken_pipes();
     let mut first = match Peer::new(UnixStream::from(first)) {
@@ -122,6 +124,7 @@ pub fn run(blueprint: Blueprint, first: OwnedFd) -> i32 {
     let ready = first.answer(0, Answer::Done);
     let mut steward = Steward {
         blueprint,
+        protocol,
         inside,
         egress,
         listener,
@@ -264,6 +267,8 @@ impl Steward {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let heard = peer.flush().and_then(|()| peer.requests());
         match heard {
+            // What a later version brought is not understood, like any other nonsense.
+            Ok(requests) if requests.iter().any(|(request, _)| request.call.since() > self.protocol) => drop(self.peers.remove(&id)),
             Ok(requests) => {
                 for (request, bytes) in requests {
                     self.call(id, request, &bytes);

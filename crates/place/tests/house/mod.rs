@@ -11,7 +11,7 @@ use stead_place::Directories;
 use stead_place::blueprint::{Blueprint, Limits, Network, Workspace, WorkspaceKind};
 use stead_place::client::{Spawner, Stewards};
 use stead_place::log::Piece;
-use stead_place::protocol::{Progress, Start};
+use stead_place::protocol::{PROTOCOL, Progress, Start};
 use tempfile::TempDir;
 
 /// A data directory with everything that stewards need, and a way to speak to them.
@@ -84,7 +84,13 @@ impl House {
 }
 
 pub fn stewards(data: &Path) -> Stewards {
-    Stewards::new(Directories::below(data), Spawner::new(env!("CARGO_BIN_EXE_stead-spawner").into(), vec![data.join("skeleton").into()]))
+    stewards_speaking(data, PROTOCOL)
+}
+
+/// A server whose stewards are of another version.
+pub fn stewards_speaking(data: &Path, protocol: u32) -> Stewards {
+    let arguments = vec![data.join("skeleton").into(), protocol.to_string().into()];
+    Stewards::new(Directories::below(data), Spawner::new(env!("CARGO_BIN_EXE_stead-spawner").into(), arguments))
 }
 
 pub async fn until_over(stewards: &Stewards, environment: EnvironmentId, process: ProcessId) -> Progress {

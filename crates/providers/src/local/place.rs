@@ -226,14 +226,32 @@ impl Place for LocalPlace {
     }
 
     async fn activity(&self, environment: EnvironmentId) -> Result<Option<Activity>> {
-        let Some(connection) = self.stewards.find(environment).await.map_err(said)? else { return Ok(None) };
+        let connection = match self.stewards.find(environment).await {
+            Ok(Some(connection)) => connection,
+            Ok(None) => return Ok(None),
+            // What it uses is not known; what runs is written down.
+            Err(Trouble::Foreign { .. }) => {
+                let processes = self.stewards.unfinished(environment).await.map_err(said)?.len() as u64;
+                return Ok(Some(Activity { processes, draining: true, ..Activity::default() }));
+            }
+            Err(trouble) => return Err(said(trouble)),
+        };
+        let draining = connection.is_draining();
         match connection.call(Call::Activity, &[]).await {
             Ok(Answer::Activity { processes, cpu_milliseconds, memory_bytes }) => {
-                Ok(Some(Activity { processes, cpu_ms: cpu_milliseconds, memory_bytes }))
+                Ok(Some(Activity { processes, cpu_ms: cpu_milliseconds, memory_bytes, draining }))
             }
             Ok(_) => Err(out_of_turn()),
             // It fell asleep while we asked.
             Err(Trouble::Gone) => Ok(None),
+            Err(trouble) => Err(said(trouble)),
+        }
+    }
+
+    async fn is_draining(&self, environment: EnvironmentId) -> Result<bool> {
+        match self.stewards.find(environment).await {
+            Ok(found) => Ok(found.is_some_and(|connection| connection.is_draining())),
+            Err(Trouble::Foreign { .. }) => Ok(true),
             Err(trouble) => Err(said(trouble)),
         }
     }
@@ -328,6 +346,8 @@ fn said(trouble: Trouble) -> PlaceError {
             Refusal::Leaving => PlaceError::Failed("the keeper of the environment was leaving; try again".to_owned()),
         },
         Trouble::Outdated => PlaceError::Outdated,
+        Trouble::Draining(running) => PlaceError::Draining(running),
+        foreign @ Trouble::Foreign { .. } => PlaceError::Foreign(foreign.to_string()),
         trouble => PlaceError::Failed(trouble.to_string()),
     }
 }

@@ -163,7 +163,17 @@ impl Steward {
         let look = Some(self.last_look + LOOK_EVERY);
         let now = clock::milliseconds();
         let followers = self.processes.values().filter_map(|kept| kept.followers.as_ref()?.due(now));
-        deadlines.chain(followers).chain(look).chain(dirty).chain(idle).chain(leaving).chain(self.stalled_until).chain(relay).min()
+        let news = self.processes.values().filter_map(|kept| kept.news_due());
+        deadlines
+            .chain(followers)
+            .chain(news)
+            .chain(look)
+            .chain(dirty)
+            .chain(idle)
+            .chain(leaving)
+            .chain(self.stalled_until)
+            .chain(relay)
+            .min()
     }
 
     /// Does what is due.

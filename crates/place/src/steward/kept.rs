@@ -16,6 +16,8 @@ use crate::protocol::Progress;
 /// As much as a pipe can hold: one reading empties it.
 pub const PIPE: usize = 1 << 20;
 const READ: usize = 256 << 10;
+/// Milliseconds in which several pieces of news are one.
+const TOGETHER: u64 = 2;
 
 pub struct Kept {
     pub id: ProcessId,
@@ -39,6 +41,8 @@ pub struct Kept {
     pub out_of_processes_before: u64,
     /// Somebody is to be told that it has come further.
     pub news: bool,
+    /// When that was last told.
+    told_at: u64,
     /// Those it waits for, if it is to wait for any.
     pub followers: Option<Followers>,
     closed: bool,
@@ -74,6 +78,7 @@ impl Kept {
             out_of_memory_before: 0,
             out_of_processes_before: 0,
             news: false,
+            told_at: 0,
             followers: None,
             closed: false,
         }
@@ -107,6 +112,16 @@ impl Kept {
             _ => None,
         };
         Progress { process: self.id, end: self.log.end(), stdin: self.stdin.taken(), exit, closed: self.closed }
+    }
+
+    /// When the news are due. The first of many are told at once, the others together after a moment: a flood is not to drown who hears of it.
+    pub fn news_due(&self) -> Option<u64> {
+        self.news.then_some(if matches!(self.state, State::Over(_)) { 0 } else { self.told_at + TOGETHER })
+    }
+
+    pub fn told(&mut self, now: u64) {
+        self.news = false;
+        self.told_at = now;
     }
 
     /// Keeps what those who follow still need, and no more.

@@ -288,8 +288,9 @@ impl Steward {
 
     /// Tells every peer what has come further, and lets go of what is finished.
     fn tell(&mut self) {
-        for kept in self.processes.values_mut().filter(|kept| kept.news) {
-            kept.news = false;
+        let now = clock::milliseconds();
+        for kept in self.processes.values_mut().filter(|kept| kept.news_due().is_some_and(|due| due <= now)) {
+            kept.told(now);
             let word = Word::Progress(kept.progress());
             self.peers.retain(|_, peer| peer.say(&word).is_ok());
         }

@@ -51,6 +51,11 @@ impl Desk {
         Self::at(data, Some(server))
     }
 
+    /// With a server that runs already.
+    pub fn with(server: Server) -> Self {
+        Self::at(server.path().to_owned(), Some(server))
+    }
+
     /// Without a server; commands may start one in the data directory below the home, which is ended with the test.
     pub fn alone() -> Self {
         let mut desk = Self::at(PathBuf::new(), None);

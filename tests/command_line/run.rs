@@ -294,7 +294,7 @@ fn an_ordinary_user_runs_commands_too() {
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
+        assert!(begun.elapsed() < Duration::from_secs(120), "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -32,7 +32,9 @@ pub use audit::AuditQuery;
 pub use idempotency::{Outcome, Reply};
 pub use identity::access::{Access, Entered, Presented};
 pub use locks::KeyedLocks;
-pub use place::{Activity, EgressPiece, EgressStart, Errand, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
+pub use place::{
+    Activity, EgressPiece, EgressStart, Errand, Follower, Frame, Mark, Output, Place, PlaceError, Premises, Progress, StartProcess,
+};
 pub use provider::{AskedBy, Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
 pub use providers::Providers;
 pub use settings::{LOG_BYTES, Retention, Settings};

@@ -22,15 +22,28 @@ pub trait Place: Send + Sync {
     /// Waits until a process has come further than `seen`, and says how far.
     async fn further(&self, environment: EnvironmentId, process: ProcessId, seen: &Progress) -> Result<Progress, PlaceError>;
 
-    /// Output from an offset on, at most about so many bytes. What is answered is never empty unless nothing is there yet.
+    /// Output from an offset on, at most about so many bytes; `near` is what the reading before was answered with. What is answered is never
+    /// empty unless nothing is there yet.
     async fn read(
         &self,
         environment: EnvironmentId,
         process: ProcessId,
         from: u64,
+        near: Option<Mark>,
         stream: Option<OutputStream>,
         at_most: usize,
     ) -> Result<Output, PlaceError>;
+
+    /// Says that somebody follows and has taken what lies before the offset: a process that was started to wait for them does, until what is
+    /// answered is dropped. None when there is nobody to say it to.
+    async fn follow(
+        &self,
+        _environment: EnvironmentId,
+        _process: ProcessId,
+        _offset: u64,
+    ) -> Result<Option<Box<dyn Follower>>, PlaceError> {
+        Ok(None)
+    }
 
     /// Writes to stdin what lies at `offset`; `end` closes it after that. Answers how far stdin has been written.
     async fn write_stdin(
@@ -61,6 +74,11 @@ pub trait Place: Send + Sync {
 
     /// What an environment is doing now; none when it is asleep.
     async fn activity(&self, environment: EnvironmentId) -> Result<Option<Activity>, PlaceError>;
+
+    /// Whether whoever keeps it is of another version, takes nothing new, and ends with its last process.
+    async fn is_draining(&self, _environment: EnvironmentId) -> Result<bool, PlaceError> {
+        Ok(false)
+    }
 
     /// Every process that runs now, in whatever environment, so that those without a record are found; none when the place cannot tell.
     async fn running(&self) -> Result<Vec<(EnvironmentId, ProcessId)>, PlaceError> {
@@ -118,6 +136,12 @@ pub trait Errand: Send {
     async fn next(&mut self) -> Result<(FileWord, Vec<u8>), PlaceError>;
 }
 
+/// Somebody who follows the output of a process, for as long as this is there.
+pub trait Follower: Send + Sync {
+    /// It has taken what lies before the offset. False when that is no longer heard, and has to be said anew.
+    fn reached(&self, offset: u64) -> bool;
+}
+
 /// The environment that something is to happen in.
 #[derive(Clone, Debug)]
 pub struct Premises {
@@ -144,6 +168,8 @@ pub struct StartProcess {
     pub timeout: Option<std::time::Duration>,
     pub limits: ProcessLimits,
     pub fence: u64,
+    /// Nothing of its output is given up before those who follow it have taken it.
+    pub hold: bool,
 }
 
 /// How far a process has come.
@@ -164,7 +190,12 @@ pub struct Output {
     pub frames: Vec<Frame>,
     /// Where to go on.
     pub next: u64,
+    pub near: Option<Mark>,
 }
+
+/// Where a reading ended, in the place's own words, so that the next one need not look for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(pub u64, pub u64);
 
 /// Bytes of one stream, or the notice that some are no longer kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,6 +209,8 @@ pub struct Activity {
     pub processes: u64,
     pub cpu_ms: u64,
     pub memory_bytes: u64,
+    /// Whoever keeps it is of another version: it takes nothing new, and ends with its last process.
+    pub draining: bool,
 }
 
 /// Where a list of what left an environment begins.
@@ -224,6 +257,12 @@ pub enum PlaceError {
     /// The definition says something else than what is awake, and what runs in it is not ended without being asked.
     #[error("the definition was changed, and processes of the version before still run")]
     Outdated,
+    /// Whoever keeps it is of another version and takes nothing new; these run.
+    #[error("the keeper of the environment is of another version, and takes no new process while others run")]
+    Draining(Vec<ProcessId>),
+    /// Whoever keeps it speaks a language that this server does not.
+    #[error("{0}: what runs can be watched and read, and nothing else")]
+    Foreign(String),
     /// This host cannot make the place as its definition asks.
     #[error("{message}")]
     CannotBeMade { message: String, suggestion: String },
@@ -261,6 +300,11 @@ impl From<PlaceError> for Error {
             }
             PlaceError::Outdated => Self::new(Code::Conflict, message)
                 .suggestion("wait for them, or end them with `stead env stop ENVIRONMENT`; then try again"),
+            PlaceError::Draining(running) => Self::new(Code::EnvironmentDraining, message)
+                .detail("processes", running.iter().map(ToString::to_string).collect::<Vec<_>>())
+                .suggestion("wait for them, or end them with `stead env stop ENVIRONMENT`; `stead ps` shows them"),
+            PlaceError::Foreign(_) => Self::new(Code::EnvironmentDraining, message)
+                .suggestion("use the version of stead that started it, or end everything inside with `stead env stop ENVIRONMENT`"),
             PlaceError::Fenced => Self::new(Code::Conflict, message).suggestion("acquire the environment anew"),
             PlaceError::CannotBeMade { suggestion, .. } => Self::new(Code::PostureNotEnforced, message).suggestion(suggestion),
             PlaceError::StorageFull(_) => Self::new(Code::StorageFull, message)

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use stead_place::client::Spawner;
+use stead_place::protocol::PROTOCOL;
 use stead_providers::local::{self, Relay, Roles};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -16,13 +17,19 @@ const SPAWNER: &str = "spawner";
 /// The word that makes it a relay.
 const RELAY: &str = "relay";
 
+/// Has stewards speak another version of the protocol, for tests of what an upgrade finds.
+const OTHER_PROTOCOL: &str = "STEAD_PLACE_PROTOCOL";
+
 /// Runs the role that the first argument names, if it names one.
 pub fn run() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     let role = arguments.next()?;
     let mut path = || arguments.next().map(PathBuf::from);
     let done = match role.to_str()? {
-        SPAWNER => stead_place::spawner::run(&path()?).is_ok(),
+        SPAWNER => {
+            let (skeleton, protocol) = (path()?, arguments.next());
+            stead_place::spawner::run(&skeleton, protocol.and_then(|text| text.to_str()?.parse().ok()).unwrap_or(PROTOCOL)).is_ok()
+        }
         RELAY => relay(path()?, path()?),
         host::ROLE => host::print(&path()?),
         _ => return None,
@@ -51,10 +58,8 @@ fn relay(directory: PathBuf, journal: PathBuf) -> bool {
 pub fn beside(data_dir: &Path, reachable: Vec<String>) -> Roles {
     let program = || PathBuf::from("/proc/self/exe");
     let directory = data_dir.join("relay");
+    let mut spawner = vec![OsString::from(SPAWNER), local::skeleton(data_dir).into()];
+    spawner.extend(std::env::var_os(OTHER_PROTOCOL));
     let relay = vec![OsString::from(RELAY), directory.clone().into(), data_dir.join("egress").into()];
-    Roles {
-        spawner: Spawner::new(program(), vec![OsString::from(SPAWNER), local::skeleton(data_dir).into()]),
-        relay: Relay::new(directory, program(), relay),
-        reachable,
-    }
+    Roles { spawner: Spawner::new(program(), spawner), relay: Relay::new(directory, program(), relay), reachable }
 }

@@ -1,14 +1,14 @@
-//! Output as it comes: an event stream over a connection of its own, taken up again where it broke off.
+//! Output as it comes: frames over a connection of its own, taken up again where it broke off.
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use stead_domain::error::ErrorBody;
+use stead_domain::frames::{FrameKind, MEDIA_TYPE};
 use stead_domain::process::{OutputStream, ProcessExit};
-use stead_domain::process_request::{Encoding, OutputFrame};
 
+use crate::arrived::Arrived;
 use crate::client::Opened;
 use crate::connection::Interruption;
 use crate::{Client, ClientError, Request, Response, Result};
@@ -18,8 +18,8 @@ const SILENCE: Duration = Duration::from_secs(45);
 /// How long a server that is gone may take to come back, as for an upgrade.
 const COMING_BACK: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(250);
-/// No event of this API comes near it.
-const LONGEST_EVENT: usize = 16 << 20;
+/// No error of this API comes near it.
+const LONGEST_ERROR: usize = 1 << 20;
 
 /// What one who follows hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Heard {
     Output {
         stream: OutputStream,
         offset: u64,
-        bytes: Vec<u8>,
+        bytes: Bytes,
     },
     /// These bytes are no longer kept.
     Gap {
@@ -46,15 +46,22 @@ pub struct Follow<'c> {
     client: &'c Client,
     path: String,
     stream: Option<OutputStream>,
+    hold: bool,
     offset: u64,
     opened: Option<Opened>,
-    buffer: Vec<u8>,
+    arrived: Arrived,
     over: bool,
 }
 
 impl<'c> Follow<'c> {
     pub(crate) fn new(client: &'c Client, path: String, offset: u64, stream: Option<OutputStream>) -> Self {
-        Self { client, path, stream, offset, opened: None, buffer: Vec::new(), over: false }
+        Self { client, path, stream, hold: false, offset, opened: None, arrived: Arrived::default(), over: false }
+    }
+
+    /// A process that was started so waits for us.
+    #[must_use]
+    pub fn holding(self) -> Self {
+        Self { hold: true, ..self }
     }
 
     /// Where it would go on.
@@ -68,11 +75,9 @@ impl<'c> Follow<'c> {
             if self.over {
                 return Ok(None);
             }
-            while let Some(text) = self.take_event() {
-                if let Some(heard) = self.understand(&text)? {
-                    self.over = matches!(heard, Heard::Exit(_) | Heard::Failed { .. });
-                    return Ok(Some(heard));
-                }
+            if let Some(heard) = self.take()? {
+                self.over = matches!(heard, Heard::Exit(_) | Heard::Failed { .. });
+                return Ok(Some(heard));
             }
             if self.opened.is_none() {
                 self.open().await?;
@@ -81,16 +86,13 @@ impl<'c> Follow<'c> {
             match tokio::time::timeout(SILENCE, opened.body.frame()).await {
                 Ok(Some(Ok(frame))) => {
                     if let Ok(data) = frame.into_data() {
-                        self.buffer.extend_from_slice(&data);
-                    }
-                    if self.buffer.len() > LONGEST_EVENT {
-                        return Err(self.misshapen("an event that never ends".to_owned()));
+                        self.arrived.push(data);
                     }
                 }
-                // Broken, ended before the process did, or silent: taken up from where it was. Half an event is heard again as a whole.
+                // Broken, ended before the process did, or silent: taken up from where it was. Half a frame is heard again as a whole.
                 Ok(Some(Err(_)) | None) | Err(_) => {
                     self.opened = None;
-                    self.buffer.clear();
+                    self.arrived = Arrived::default();
                     tokio::time::sleep(PAUSE).await;
                 }
             }
@@ -103,7 +105,8 @@ impl<'c> Follow<'c> {
             .query("offset", Some(self.offset))
             .query("stream", self.stream)
             .query("follow", Some(true))
-            .header("accept", "text/event-stream")?;
+            .query("hold", self.hold.then_some(true))
+            .header("accept", MEDIA_TYPE)?;
         loop {
             let failure = match self.client.open(&request).await {
                 Ok(Ok(opened)) if opened.status == 200 => {
@@ -111,7 +114,7 @@ impl<'c> Follow<'c> {
                     return Ok(());
                 }
                 Ok(Ok(opened)) => {
-                    let body = Limited::new(opened.body, LONGEST_EVENT).collect().await;
+                    let body = Limited::new(opened.body, LONGEST_ERROR).collect().await;
                     let body = body.map(|body| body.to_bytes()).unwrap_or_default();
                     let response = Response { status: opened.status, headers: opened.headers, body };
                     match response.status {
@@ -132,58 +135,39 @@ impl<'c> Follow<'c> {
         }
     }
 
-    /// The text of the next whole event.
-    fn take_event(&mut self) -> Option<String> {
-        let end = self.buffer.windows(2).position(|pair| pair == b"\n\n")?;
-        let text: Vec<u8> = self.buffer.drain(..end + 2).collect();
-        Some(String::from_utf8_lossy(&text).into_owned())
-    }
-
-    /// None for a sign of life, and for what a later version may send.
-    fn understand(&mut self, text: &str) -> Result<Option<Heard>> {
-        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim_start);
-        let data = field("data:").unwrap_or_default();
-        let heard = match field("event:") {
-            Some("output") => {
-                let frame: OutputFrame = self.parse(data)?;
-                let bytes = match frame.encoding {
-                    Encoding::Utf8 => frame.data.into_bytes(),
-                    Encoding::Base64 => STANDARD.decode(&frame.data).map_err(|error| self.misshapen(error.to_string()))?,
-                };
-                Heard::Output { stream: frame.stream, offset: frame.offset, bytes }
-            }
-            Some("gap") => {
-                #[derive(serde::Deserialize)]
-                struct Gap {
-                    from: u64,
-                    to: u64,
+    /// What can be heard of what has arrived. Output is given on in the pieces in which it comes.
+    fn take(&mut self) -> Result<Option<Heard>> {
+        while let Some((head, bytes)) = self.arrived.take() {
+            let offset = head.offset;
+            match head.kind {
+                Some(FrameKind::Output(_)) if bytes.is_empty() => {}
+                Some(FrameKind::Output(stream)) => {
+                    self.offset = offset + bytes.len() as u64;
+                    return Ok(Some(Heard::Output { stream, offset, bytes }));
                 }
-                let Gap { from, to } = self.parse(data)?;
-                Heard::Gap { from, to }
-            }
-            Some("exit") => Heard::Exit(self.parse(data)?),
-            Some("failed") => {
-                #[derive(serde::Deserialize)]
-                struct Failed {
-                    error: String,
+                Some(FrameKind::Gap) => {
+                    let to = <[u8; 8]>::try_from(&bytes[..]).map_err(|error| self.misshapen(error.to_string()))?;
+                    self.offset = u64::from_le_bytes(to);
+                    return Ok(Some(Heard::Gap { from: offset, to: self.offset }));
                 }
-                let Failed { error } = self.parse(data)?;
-                Heard::Failed { error }
+                Some(FrameKind::Exit) => return Ok(Some(Heard::Exit(self.parse(&bytes)?))),
+                Some(FrameKind::Failed) => return Ok(Some(Heard::Failed { error: String::from_utf8_lossy(&bytes).into_owned() })),
+                Some(FrameKind::Error) => {
+                    let body: ErrorBody = self.parse(&bytes)?;
+                    return Err(ClientError::Reply { status: 502, body: Box::new(body) });
+                }
+                // A sign of life, or what a later version sends.
+                Some(FrameKind::Alive) | None => {}
             }
-            Some("error") => {
-                let body: ErrorBody = self.parse(data)?;
-                return Err(ClientError::Reply { status: 502, body: Box::new(body) });
-            }
-            _ => return Ok(None),
-        };
-        if let Some(next) = field("id:").and_then(|id| id.parse().ok()) {
-            self.offset = next;
         }
-        Ok(Some(heard))
+        if self.arrived.is_endless() {
+            return Err(self.misshapen("a frame that never ends".to_owned()));
+        }
+        Ok(None)
     }
 
-    fn parse<T: serde::de::DeserializeOwned>(&self, data: &str) -> Result<T> {
-        serde_json::from_str(data).map_err(|error| self.misshapen(error.to_string()))
+    fn parse<T: serde::de::DeserializeOwned>(&self, data: &[u8]) -> Result<T> {
+        serde_json::from_slice(data).map_err(|error| self.misshapen(error.to_string()))
     }
 
     fn misshapen(&self, cause: String) -> ClientError {

@@ -4,6 +4,7 @@
 //! must not wait for what it does not need.
 
 mod api_keys;
+mod arrived;
 mod audit;
 mod changes;
 mod client;

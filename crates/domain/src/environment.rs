@@ -196,6 +196,9 @@ pub struct Runtime {
     /// The posture as declared, and how far the provider goes for each field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub posture: Vec<EffectiveField>,
+    /// Whoever keeps it is of another version than the server: it takes no new process, and ends with its last one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draining: bool,
     #[serde(flatten)]
     #[schema(ignore)]
     pub more: Map<String, Value>,

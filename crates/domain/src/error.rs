@@ -80,6 +80,7 @@ codes! {
     PostureNotEnforced, "posture_not_enforced", 409, 3, "The provider cannot enforce a field of the posture; `details.field` names it.";
     EnvironmentDestroyed, "environment_destroyed", 409, 3, "The environment has been deleted; only its record is left.";
     EnvironmentOnOtherHost, "environment_on_other_host", 409, 3, "The sandbox belongs to another host, which alone may touch it.";
+    EnvironmentDraining, "environment_draining", 409, 3, "Whoever keeps the environment is of another version, takes no new process, and ends with the last one that runs.";
     SandboxInUse, "sandbox_in_use", 409, 3, "Live environments use the sandbox.";
     LastOwner, "last_owner", 409, 3, "A project keeps at least one owner.";
     IdempotencyInProgress, "idempotency_in_progress", 409, 3, "The first request with this Idempotency-Key has not ended.";

@@ -15,6 +15,7 @@ pub mod egress;
 pub mod environment;
 pub mod error;
 pub mod files;
+pub mod frames;
 pub mod hexadecimal;
 pub mod host;
 pub mod ids;

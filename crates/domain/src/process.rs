@@ -62,6 +62,16 @@ text_enum! {
 }
 
 text_enum! {
+    /// What happens when a process prints more than is kept of one.
+    pub enum Overflow {
+        /// The middle of its output is given up; the process does not notice.
+        Drop = "drop",
+        /// It waits for those who follow it with `hold=true`, as one that writes into a pipe does.
+        Hold = "hold",
+    }
+}
+
+text_enum! {
     pub enum StdinMode {
         Closed = "closed",
         Open = "open",
@@ -136,6 +146,9 @@ pub struct EnvironmentActivity {
     /// Processor time of everything since it woke.
     pub cpu_ms: u64,
     pub memory_bytes: u64,
+    /// Whoever keeps it is of another version than the server: it takes no new process, and ends with its last one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draining: bool,
 }
 
 /// A process as the store and the API have it. Values of the environment variables are never part of it.

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::duration::Duration;
 use crate::error::{Error, Result};
-use crate::process::{OutputStream, ProcessExit, ProcessLimits, StdinMode, TerminalSize};
+use crate::process::{OutputStream, Overflow, ProcessExit, ProcessLimits, StdinMode, TerminalSize};
 use crate::signal::Signal;
 
 const MOST_ARGUMENTS: usize = 4096;
@@ -41,6 +41,10 @@ pub struct NewProcess {
     pub timeout: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<ProcessLimits>,
+    /// `drop` when it is left out. With `hold` nothing is given up that somebody who follows with `hold=true` has not taken yet: the
+    /// process waits for the slowest of them. When nobody has followed for half a minute it goes on as with `drop`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overflow: Option<Overflow>,
 }
 
 /// The body of a setup.

@@ -14,7 +14,12 @@ use stead_domain::process::{ProcessExit, ProcessLimits, TerminalSize};
 use crate::blueprint::Blueprint;
 
 /// Grows when an older side would misunderstand.
-pub const PROTOCOL: u32 = 1;
+///
+/// 2: `Follow`, `Unfollow`, and starts that hold their output.
+pub const PROTOCOL: u32 = 2;
+
+/// The last version that a server still speaks. A steward of it keeps what runs until that is over, and is given nothing new.
+pub const LAST: u32 = PROTOCOL - 1;
 
 /// The largest message. What is longer is not from us.
 pub const LARGEST: usize = 1 << 20;
@@ -47,6 +52,18 @@ pub enum Call {
     Resize {
         process: ProcessId,
         size: TerminalSize,
+    },
+    /// Somebody follows the output of a process and has taken what lies before the offset; said again with a later one. Forgotten with the
+    /// stream that it was said over.
+    Follow {
+        process: ProcessId,
+        /// Told apart by a number of the caller's.
+        follower: u64,
+        offset: u64,
+    },
+    Unfollow {
+        process: ProcessId,
+        follower: u64,
     },
     Activity,
     /// Ends everything and then the steward itself.
@@ -93,6 +110,16 @@ pub enum Opening {
     Steward(Word),
 }
 
+impl Call {
+    /// The version that brought it. Whoever is older does not understand it, and hangs up.
+    pub fn since(&self) -> u32 {
+        match self {
+            Self::Follow { .. } | Self::Unfollow { .. } => 2,
+            _ => 1,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Start {
     pub process: ProcessId,
@@ -108,6 +135,9 @@ pub struct Start {
     #[serde(default)]
     pub limits: ProcessLimits,
     pub fence: u64,
+    /// Nothing of its output is given up before those who follow it have taken it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hold: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

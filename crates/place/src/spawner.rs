@@ -16,8 +16,9 @@ use crate::blueprint::Order;
 use crate::protocol::LARGEST;
 use crate::{steward, steward_lock};
 
-/// Serves until the server is gone. What all places share of the root is made anew first, in the directory that is named.
-pub fn run(skeleton: &Path) -> io::Result<()> {
+/// Serves until the server is gone. What all places share of the root is made anew first, in the directory that is named. Its stewards speak
+/// the version of the protocol that is named: an older one than ours is how tests have one that is left from before an upgrade.
+pub fn run(skeleton: &Path, protocol: u32) -> io::Result<()> {
     Skeleton::build_while(skeleton, &server_is_there).map_err(io::Error::other)?;
     let available = Availability::probe();
     if available.has_groups() {
@@ -46,7 +47,7 @@ pub fn run(skeleton: &Path) -> io::Result<()> {
             match (order, received.descriptors.into_iter().next()) {
                 (Ok(Order::Wake(blueprint)), Some(peer)) => {
                     // A failure is seen at the other end of the pair, which closes.
-                    let begin = |mut kept: Vec<OwnedFd>| kept.pop().map_or(1, |peer| steward::run(*blueprint, peer));
+                    let begin = |mut kept: Vec<OwnedFd>| kept.pop().map_or(1, |peer| steward::run(*blueprint, peer, protocol));
                     stewards.extend(fork_apart(vec![peer], begin).map(|(_, steward)| steward));
                 }
                 (Ok(Order::Clear(run)), _) => clear(&available, &run),

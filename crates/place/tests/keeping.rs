@@ -6,12 +6,12 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use stead_domain::ids::EnvironmentId;
+use stead_domain::ids::{EnvironmentId, ProcessId};
 use stead_domain::process::{ExitCause, OutputStream, TerminalSize};
 use stead_place::blueprint::{Blueprint, WorkspaceKind};
 use stead_place::client::Trouble;
 use stead_place::log::Piece;
-use stead_place::protocol::{Answer, Call, Refusal, Start};
+use stead_place::protocol::{Answer, Call, PROTOCOL, Refusal, Start};
 
 mod house;
 
@@ -128,7 +128,7 @@ async fn a_killed_steward_takes_all_with_it_and_the_rest_is_told() {
     let start = house.start("touch alive; echo said; sleep 60; touch too-late");
     house.stewards.start(&house.blueprint(environment), &start).await.unwrap();
     let connection = house.stewards.find(environment).await.unwrap().unwrap();
-    let Answer::Hello { pid, .. } = connection.call(Call::Hello { protocol: 1 }, &[]).await.unwrap() else { panic!("no hello") };
+    let Answer::Hello { pid, .. } = connection.call(Call::Hello { protocol: PROTOCOL }, &[]).await.unwrap() else { panic!("no hello") };
     let mut seen = house.stewards.progress(environment, start.process).await.unwrap().unwrap();
     while seen.end == 0 {
         seen = house.stewards.further(environment, start.process, &seen).await.unwrap().unwrap();
@@ -213,7 +213,7 @@ async fn what_is_left_behind_keeps_it_awake_without_a_busy_keeper() {
     house.stewards.start(&blueprint, &start).await.unwrap();
     house.until_over(environment, start.process).await;
     let connection = house.stewards.find(environment).await.unwrap().unwrap();
-    let Answer::Hello { pid, .. } = connection.call(Call::Hello { protocol: 1 }, &[]).await.unwrap() else { panic!("no hello") };
+    let Answer::Hello { pid, .. } = connection.call(Call::Hello { protocol: PROTOCOL }, &[]).await.unwrap() else { panic!("no hello") };
     let used = || {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         let fields: Vec<u64> = stat.rsplit(')').next().unwrap().split_whitespace().filter_map(|field| field.parse().ok()).collect();
@@ -239,8 +239,93 @@ async fn a_flood_of_output_is_kept_to_its_cap() {
     assert_eq!(over.end, 100_000_004);
     let kept: u64 = walk(&house.blueprint(environment).logs);
     assert!(kept <= 68 << 20, "{kept}");
-    let tail = house.stewards.read(environment, start.process, 100_000_000, None, 100).await.unwrap().unwrap();
+    let tail = house.stewards.read(environment, start.process, 100_000_000, None, None, 100).await.unwrap().unwrap();
     assert!(matches!(&tail.pieces[..], [Piece::Bytes { bytes, .. }] if bytes == b"end\n"));
+    house.stewards.sleep(environment, true).await.unwrap();
+}
+
+/// Reads everything from an offset on, as far as it is there, and checks that nothing is missing.
+async fn read_on(house: &House, environment: EnvironmentId, process: ProcessId, from: &mut u64, up_to: u64) {
+    while *from < up_to {
+        let found = house.stewards.read(environment, process, *from, None, None, 1 << 20).await.unwrap().unwrap();
+        assert!(!found.pieces.iter().any(|piece| matches!(piece, Piece::Gap { .. })), "at {from}: {:?}", found.pieces.len());
+        if found.next == *from {
+            return;
+        }
+        *from = found.next;
+    }
+}
+
+#[tokio::test]
+async fn what_is_held_waits_for_the_slowest_who_follows() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let start = Start { hold: true, ..house.start("head -c 200000000 /dev/zero; echo end >&2") };
+    house.stewards.start(&house.blueprint(environment), &start).await.unwrap();
+    let fast = house.stewards.follow(environment, start.process, 0).await.unwrap().unwrap();
+    let slow = house.stewards.follow(environment, start.process, 0).await.unwrap().unwrap();
+    let end = async |steps| {
+        let mut seen = 0;
+        for _ in 0..steps {
+            let now = house.stewards.progress(environment, start.process).await.unwrap().unwrap();
+            if now.exit.is_some() || (now.end == seen && seen > 50 << 20) {
+                return now;
+            }
+            seen = now.end;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        panic!("it neither ends nor stops: {seen}");
+    };
+    let mut read = 0;
+    let first = end(300).await;
+    assert!(first.exit.is_none() && first.end < 70 << 20, "{first:?}");
+    // One that is ahead makes no difference.
+    assert!(fast.reached(first.end));
+    let same = end(300).await;
+    assert_eq!((same.exit, same.end), (None, first.end));
+    while house.stewards.progress(environment, start.process).await.unwrap().unwrap().exit.is_none() {
+        read_on(&house, environment, start.process, &mut read, u64::MAX).await;
+        assert!(slow.reached(read) && fast.reached(read));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    read_on(&house, environment, start.process, &mut read, u64::MAX).await;
+    assert_eq!(read, 200_000_004);
+    let kept: u64 = walk(&house.blueprint(environment).logs);
+    assert!(kept <= 72 << 20, "{kept}");
+    house.stewards.sleep(environment, true).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_held_goes_on_when_nobody_follows_any_more() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let held = Start { hold: true, ..house.start("head -c 200000000 /dev/zero") };
+    house.stewards.start(&house.blueprint(environment), &held).await.unwrap();
+    // Nobody ever came, and somebody who came and went with the server that spoke for them.
+    let other = Start { hold: true, ..house.start("head -c 200000000 /dev/zero") };
+    house.stewards.start(&house.blueprint(environment), &other).await.unwrap();
+    let gone = house.stewards.follow(environment, other.process, 0).await.unwrap().unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    drop(gone);
+    for process in [held.process, other.process] {
+        let over = house.until_over(environment, process).await;
+        assert_eq!((over.end, over.exit.unwrap().code), (200_000_000, Some(0)));
+    }
+    house.stewards.sleep(environment, true).await.unwrap();
+}
+
+#[tokio::test]
+async fn one_that_is_held_can_be_ended_and_keeps_what_it_said() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let start = Start { hold: true, timeout_milliseconds: Some(3000), ..house.start("exec cat /dev/zero") };
+    house.stewards.start(&house.blueprint(environment), &start).await.unwrap();
+    let _stalled = house.stewards.follow(environment, start.process, 0).await.unwrap().unwrap();
+    let over = house.until_over(environment, start.process).await;
+    assert_eq!(over.exit.unwrap().cause, ExitCause::Timeout);
+    let mut read = 0;
+    read_on(&house, environment, start.process, &mut read, u64::MAX).await;
+    assert!(read == over.end && read > 60 << 20, "{read} of {}", over.end);
     house.stewards.sleep(environment, true).await.unwrap();
 }
 

@@ -25,5 +25,5 @@ pub async fn handler(
     query: Query,
 ) -> Result<Response> {
     query.end()?;
-    environment(StatusCode::OK, &state.app.get_environment(&entered, parse_id(&id)?).await?)
+    environment(StatusCode::OK, &state.app.show_environment(&entered, parse_id(&id)?).await?)
 }

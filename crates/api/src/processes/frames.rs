@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_reader_goes_on_after_each_event() {
-        let output = Output { frames: vec![Frame::Gap { from: 0, to: 7 }, bytes(b"abc")], next: 10 };
+        let output = Output { frames: vec![Frame::Gap { from: 0, to: 7 }, bytes(b"abc")], next: 10, near: None };
         assert_eq!(events_of(Piece::Output(output), 10).iter().map(|(next, _)| *next).collect::<Vec<_>>(), [7, 10]);
     }
 }

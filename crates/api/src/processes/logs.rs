@@ -14,13 +14,14 @@ use futures::stream;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, UPGRADE};
 use http::{HeaderMap, HeaderValue};
 use stead_app::Frame;
-use stead_app::processes::{OutputReader, Piece};
+use stead_app::processes::{OutputReader, Piece, Reading};
+use stead_domain::frames::MEDIA_TYPE;
 use stead_domain::process::OutputStream;
 use stead_domain::{Code, Error};
 use tokio_util::sync::CancellationToken;
 
 use super::frames::{events_of, server_sent};
-use super::socket;
+use super::{raw_frames, socket};
 use crate::State;
 use crate::door::In;
 use crate::listen::Seat;
@@ -33,7 +34,7 @@ use crate::reply::Result;
 const USUAL: usize = 1 << 20;
 const MOST: usize = 8 << 20;
 /// What is read from the place for a stream, and then sent before more is read.
-pub(super) const PIECE: usize = 128 << 10;
+pub(super) const PIECE: usize = 256 << 10;
 /// How often somebody who follows hears that the connection is alive.
 pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
@@ -41,11 +42,11 @@ pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 ///
 /// The answer is the bytes themselves. `Stead-Next-Offset` says where to go on, and `Stead-Gap` which bytes are no longer kept. With `follow`
 /// it stays open until the process is over. With `Accept: text/event-stream` it comes as events `output`, `gap` and `exit`, whose ids are
-/// offsets. A WebSocket carries the same as text messages, and takes `stdin`, `signal` and `resize` from members.
+/// offsets; with `Accept: application/vnd.stead.frames` as frames of bytes, which cost least. A WebSocket carries the same as text messages, and takes `stdin`, `signal` and `resize` from members.
 #[utoipa::path(
     get, path = "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/logs", tag = "processes", operation_id = "getProcessLogs",
-    params(("project" = String, Path, description = "The project's handle"), ("environment_id" = String, Path), ("process_id" = String, Path), ("offset" = Option<u64>, Query, description = "Where to begin; offsets count both streams together"), ("stream" = Option<OutputStream>, Query, description = "Only this one"), ("follow" = Option<bool>, Query, description = "Stay until the process is over"), ("limit" = Option<u64>, Query, minimum = 1, maximum = 8388608, description = "Bytes of an answer that does not follow; 1 MiB when it is left out"), ("Last-Event-ID" = Option<String>, Header, description = "Goes on after that event")),
-    responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream", description = "The bytes"), PlaceErrors),
+    params(("project" = String, Path, description = "The project's handle"), ("environment_id" = String, Path), ("process_id" = String, Path), ("offset" = Option<u64>, Query, description = "Where to begin; offsets count both streams together"), ("stream" = Option<OutputStream>, Query, description = "Only this one"), ("follow" = Option<bool>, Query, description = "Stay until the process is over"), ("hold" = Option<bool>, Query, description = "A process that was started with `overflow: hold` waits until what it printed was sent; only for who follows, and for members"), ("limit" = Option<u64>, Query, minimum = 1, maximum = 8388608, description = "Bytes of an answer that does not follow; 1 MiB when it is left out"), ("Last-Event-ID" = Option<String>, Header, description = "Goes on after that event")),
+    responses((status = 200, content((Vec<u8> = "application/octet-stream"), (Vec<u8> = "application/vnd.stead.frames"), (String = "text/event-stream")), description = "The bytes, or what they are wrapped in"), PlaceErrors),
 )]
 pub async fn handler(
     Shared(state): Shared<State>,
@@ -60,6 +61,7 @@ pub async fn handler(
     let offset = query.parsed::<u64>("offset")?;
     let stream = query.parsed::<OutputStream>("stream")?;
     let follow = query.flag("follow")?;
+    let hold = query.flag("hold")?;
     let limit = query.parsed::<usize>("limit")?;
     query.end()?;
     if limit.is_some_and(|limit| !(1..=MOST).contains(&limit)) {
@@ -71,8 +73,12 @@ pub async fn handler(
     });
     let from = resumed.transpose()?.or(offset).unwrap_or(0);
     let is_socket = headers.contains_key(UPGRADE);
-    let is_events = headers.get_all(ACCEPT).iter().any(|accept| accept.to_str().is_ok_and(|accept| accept.contains("text/event-stream")));
-    let reader = state.app.read_output(&entered, environment, id, from, stream, follow || is_socket).await?;
+    let accepts = |kind| headers.get_all(ACCEPT).iter().any(|accept| accept.to_str().is_ok_and(|accept| accept.contains(kind)));
+    let reading = Reading { from, stream, follow: follow || is_socket, hold };
+    if hold && !reading.follow {
+        return Err(Error::field("hold", "is for who follows").suggestion("add `follow=true`, or leave it out").into());
+    }
+    let reader = state.app.read_output(&entered, environment, id, reading).await?;
     if is_socket {
         let upgrade = upgrade.map_err(|error| {
             Error::new(Code::BadRequest, format!("this is no opening of a WebSocket: {error}"))
@@ -80,7 +86,8 @@ pub async fn handler(
         })?;
         return Ok(socket::open(upgrade, state, entered, reader, (environment, id), seat.map(|Extension(seat)| seat)));
     }
-    let (body, kind) = match (is_events, follow) {
+    let (body, kind) = match (accepts("text/event-stream"), follow) {
+        _ if accepts(MEDIA_TYPE) => (raw_frames::body(reader, state.stopping.clone()), MEDIA_TYPE),
         (true, _) => (events(reader, state.stopping.clone()), "text/event-stream"),
         (false, true) => (bytes(reader, state.stopping.clone()), "application/octet-stream"),
         (false, false) => return at_once(reader, limit.unwrap_or(USUAL)).await,

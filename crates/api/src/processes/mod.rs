@@ -6,6 +6,7 @@ mod frames;
 pub mod get;
 pub mod list;
 pub mod logs;
+mod raw_frames;
 pub mod resize;
 pub mod signals;
 mod socket;

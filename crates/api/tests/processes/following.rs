@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use stead_client::{Heard, Request};
+use stead_domain::principal::Role;
 use stead_domain::process::OutputStream;
 use tokio::task::JoinSet;
 
@@ -16,11 +17,11 @@ async fn who_follows_hears_every_byte_once_also_when_the_server_comes_back() {
     let mut follow = client.follow_logs(environment, id, 0, None);
     house.place().print(id, OutputStream::Stdout, "größe".as_bytes());
     let first = follow.next().await.unwrap().unwrap();
-    assert_eq!(first, Heard::Output { stream: OutputStream::Stdout, offset: 0, bytes: "größe".as_bytes().to_vec() });
+    assert_eq!(first, Heard::Output { stream: OutputStream::Stdout, offset: 0, bytes: "größe".as_bytes().into() });
     house.place().leave_gap(id, 10);
     house.place().print(id, OutputStream::Stderr, &[0xff]);
     assert_eq!(follow.next().await.unwrap(), Some(Heard::Gap { from: 7, to: 17 }));
-    assert_eq!(follow.next().await.unwrap(), Some(Heard::Output { stream: OutputStream::Stderr, offset: 17, bytes: vec![0xff] }));
+    assert_eq!(follow.next().await.unwrap(), Some(Heard::Output { stream: OutputStream::Stderr, offset: 17, bytes: vec![0xff].into() }));
 
     let begun = Instant::now();
     house.stop().await;
@@ -30,7 +31,7 @@ async fn who_follows_hears_every_byte_once_also_when_the_server_comes_back() {
     house.start().await;
     assert_eq!(
         follow.next().await.unwrap(),
-        Some(Heard::Output { stream: OutputStream::Stdout, offset: 18, bytes: b"meanwhile".to_vec() })
+        Some(Heard::Output { stream: OutputStream::Stdout, offset: 18, bytes: b"meanwhile"[..].into() })
     );
     assert!(matches!(follow.next().await.unwrap(), Some(Heard::Exit(exit)) if exit.code == Some(3)));
     assert_eq!((follow.next().await.unwrap(), follow.offset()), (None, 27));
@@ -61,6 +62,21 @@ async fn the_bytes_themselves_can_be_followed_and_events_resumed() {
     let expected = "id: 25\nevent: output\ndata: {\"stream\":\"stdout\",\"offset\":20,\"data\":\"tick \",\"encoding\":\"utf-8\"}\n\nid: 25\nevent: exit\ndata: {";
     assert!(text.starts_with(expected), "{text}");
     assert!(client.request(events.header("last-event-id", "x").unwrap()).await.is_err());
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_members_who_follow_can_make_a_process_wait() {
+    let mut house = House::open().await;
+    let (client, environment) = (house.client(), house.environment().await);
+    let id = house.run(environment, &["print", "words"]).await;
+    let path = client.project_path(&format!("/environments/{environment}/processes/{id}/logs"));
+    let ask = async |key: &str, query: &str| house.client_as(Some(key)).send(Request::get(format!("{path}?{query}"))).await.unwrap();
+    let (viewer, member) = (house.key(Role::Viewer).await, house.key(Role::Member).await);
+    assert_eq!(ask(&viewer, "follow=true&hold=true").await.status, 403);
+    assert_eq!(&ask(&viewer, "follow=true").await.body[..], b"words");
+    assert_eq!(&ask(&member, "follow=true&hold=true").await.body[..], b"words");
+    assert_eq!(ask(&member, "hold=true").await.status, 400);
     house.stop().await;
 }
 

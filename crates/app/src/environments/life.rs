@@ -72,8 +72,8 @@ impl App {
         let (environment, ground) = self.awake_or_not(entered, id).await?;
         let activity = within(ground.place()?.activity(id)).await?;
         let awake = activity.is_some();
-        let Activity { processes, cpu_ms, memory_bytes } = activity.unwrap_or_default();
-        Ok(EnvironmentActivity { environment_id: environment.id, awake, processes, cpu_ms, memory_bytes })
+        let Activity { processes, cpu_ms, memory_bytes, draining } = activity.unwrap_or_default();
+        Ok(EnvironmentActivity { environment_id: environment.id, awake, processes, cpu_ms, memory_bytes, draining })
     }
 
     /// Ends everything inside, and then it sleeps.

@@ -8,6 +8,7 @@ use stead_store::environments;
 pub use stead_store::environments::EnvironmentFilter as EnvironmentQuery;
 
 use crate::environments::unknown;
+use crate::patience::within;
 use crate::{App, Entered};
 
 impl App {
@@ -16,6 +17,19 @@ impl App {
         let found =
             self.store.glance(move |unit| Box::pin(async move { Ok::<_, Error>(environments::find(unit, project, id).await?) })).await?;
         found.ok_or_else(|| unknown(id))
+    }
+
+    /// The record, and beside it what only the place knows now.
+    pub async fn show_environment(&self, entered: &Entered, id: EnvironmentId) -> Result<Environment> {
+        let mut environment = self.get_environment(entered, id).await?;
+        let provider = environment.runtime.provider.unwrap_or(environment.provider);
+        if environment.status.is_live()
+            && let Ok(ground) = self.ground(provider, environment.runtime.host)
+        {
+            // A place that cannot be asked takes nothing away from the record.
+            environment.runtime.draining = within(ground.place()?.is_draining(id)).await.unwrap_or(false);
+        }
+        Ok(environment)
     }
 
     pub async fn list_environments(&self, entered: &Entered, query: EnvironmentQuery, page: PageRequest) -> Result<Page<Environment>> {

@@ -109,9 +109,9 @@ async fn collect(place: &dyn Place, process: &Process, end: u64) -> Result<([Vec
     let (environment, id) = (process.environment_id, process.id);
     let mut streams = [Vec::new(), Vec::new()];
     let mut truncated = [false, false];
-    let mut from = 0;
+    let (mut from, mut near) = (0, None);
     while from < end && truncated != [true, true] {
-        let output = place.read(environment, id, from, None, PIECE).await?;
+        let output = place.read(environment, id, from, near, None, PIECE).await?;
         for frame in output.frames {
             match frame {
                 Frame::Bytes { stream, bytes, .. } => {
@@ -127,7 +127,7 @@ async fn collect(place: &dyn Place, process: &Process, end: u64) -> Result<([Vec
         if output.next <= from {
             break;
         }
-        from = output.next;
+        (from, near) = (output.next, output.near);
     }
     let named = [OutputStream::Stdout, OutputStream::Stderr].into_iter().zip(truncated).filter(|(_, cut)| *cut);
     Ok((streams, named.map(|(stream, _)| stream).collect()))

@@ -30,7 +30,7 @@ use stead_store::{processes, sandboxes};
 pub(crate) use ends::Ends;
 pub use exec::Executed;
 pub(crate) use gates::Gates;
-pub use output::{OutputReader, Piece};
+pub use output::{OutputReader, Piece, Reading};
 pub(crate) use start::premises;
 pub use stead_store::processes::ProcessFilter as ProcessQuery;
 pub(crate) use watch::Watches;

@@ -1,10 +1,11 @@
 //! Output, piece by piece and only as it is asked for: a reader that stalls costs no memory.
 
 use stead_domain::ids::{EnvironmentId, ProcessId};
+use stead_domain::principal::Role;
 use stead_domain::process::{OutputStream, ProcessExit};
 use stead_domain::{Code, Error, Result};
 
-use crate::place::{Output, PlaceError, Progress};
+use crate::place::{Follower, Mark, Output, PlaceError, Progress};
 use crate::processes::{Ground, Placed};
 use crate::{App, Entered};
 
@@ -18,33 +19,70 @@ pub enum Piece {
     Failed(String),
 }
 
+/// How far a reader goes before it says so to a process that waits for it.
+const STEP: u64 = 256 << 10;
+
+/// What somebody wants to read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reading {
+    pub from: u64,
+    /// Only this one.
+    pub stream: Option<OutputStream>,
+    /// Until the process is over.
+    pub follow: bool,
+    /// A process that was started so waits for this reader.
+    pub hold: bool,
+}
+
 /// Reads the output of one process from an offset on.
 pub struct OutputReader {
     app: App,
     ground: Ground,
     placed: Placed,
     from: u64,
+    near: Option<Mark>,
     stream: Option<OutputStream>,
     follow: bool,
     /// Where the output ended when the process did.
     end: Option<u64>,
     told: bool,
+    hold: bool,
+    /// The process' end of our following it, and how far it was told that we are.
+    follower: Option<Box<dyn Follower>>,
+    reached: Option<u64>,
 }
 
 impl App {
-    /// With `follow`, pieces come until the process is over.
     pub async fn read_output(
         &self,
         entered: &Entered,
         environment: EnvironmentId,
         id: ProcessId,
-        from: u64,
-        stream: Option<OutputStream>,
-        follow: bool,
+        reading: Reading,
     ) -> Result<OutputReader> {
+        let Reading { from, stream, follow, hold } = reading;
         let placed = self.placed(entered, environment, id).await?;
         let ground = self.ground_of(&placed)?;
-        Ok(OutputReader { app: self.clone(), ground, placed, from, stream, follow, end: None, told: false })
+        if hold && !entered.role.covers(Role::Member) {
+            // Whoever stops reading stops the process.
+            return Err(Error::new(Code::Forbidden, "`hold` needs the role `member`; as a viewer you can only read")
+                .suggestion("leave `hold` out; what is no longer kept is then told as a gap"));
+        }
+        let app = self.clone();
+        Ok(OutputReader {
+            app,
+            ground,
+            placed,
+            from,
+            near: None,
+            stream,
+            follow,
+            end: None,
+            told: false,
+            hold,
+            follower: None,
+            reached: None,
+        })
     }
 }
 
@@ -57,10 +95,10 @@ impl OutputReader {
     /// What is there now, at most about so many bytes; empty when nothing is.
     pub async fn read(&mut self, at_most: usize) -> Result<Output> {
         let (environment, id) = (self.placed.process.environment_id, self.placed.process.id);
-        let read = self.ground.place()?.read(environment, id, self.from, self.stream, at_most).await;
+        let read = self.ground.place()?.read(environment, id, self.from, self.near, self.stream, at_most).await;
         let output = match read {
             // There is a row and no program yet, or never was one: it has printed nothing.
-            Err(PlaceError::NoProcess) if self.placed.process.exit.is_none() => Output { frames: Vec::new(), next: self.from },
+            Err(PlaceError::NoProcess) if self.placed.process.exit.is_none() => Output { next: self.from, ..Output::default() },
             Err(PlaceError::NoProcess) => {
                 return Err(Error::new(Code::NotFound, "the output of this process is no longer kept")
                     .suggestion("the server's --keep-logs says for how long it is"));
@@ -68,6 +106,7 @@ impl OutputReader {
             read => read?,
         };
         self.from = output.next.max(self.from);
+        self.near = output.near;
         Ok(output)
     }
 
@@ -78,6 +117,7 @@ impl OutputReader {
             if self.told {
                 return Ok(None);
             }
+            self.say_how_far().await;
             // A child in the background may go on printing. What came after the end is for who asks again.
             if self.end.is_none_or(|end| self.from < end) {
                 let before = self.from;
@@ -96,6 +136,23 @@ impl OutputReader {
                 self.told = true;
                 return Ok(Some(piece));
             }
+        }
+    }
+
+    /// Tells a process that waits for us what was taken: all that was answered before.
+    async fn say_how_far(&mut self) {
+        if !self.hold || self.reached.is_some_and(|reached| self.from < reached + STEP) {
+            return;
+        }
+        self.reached = Some(self.from);
+        if self.follower.as_ref().is_some_and(|follower| follower.reached(self.from)) {
+            return;
+        }
+        self.follower = None;
+        let (environment, id, from) = (self.placed.process.environment_id, self.placed.process.id, self.from);
+        if let Ok(place) = self.ground.place() {
+            // One that cannot be told waits for a while; if it then loses something, that is told as a gap.
+            self.follower = place.follow(environment, id, from).await.unwrap_or_default();
         }
     }
 

@@ -183,7 +183,7 @@ impl App {
         let mut bytes = Vec::new();
         let mut from = end.saturating_sub(LAST_BYTES);
         while from < end {
-            let output = place.read(environment.id, id, from, None, LAST_BYTES as usize).await?;
+            let output = place.read(environment.id, id, from, None, None, LAST_BYTES as usize).await?;
             for frame in output.frames {
                 if let Frame::Bytes { bytes: piece, .. } = frame {
                     bytes.extend(piece);

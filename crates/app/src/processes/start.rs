@@ -5,7 +5,7 @@ use serde_json::Value;
 use stead_domain::environment::Environment;
 use stead_domain::ids::{EnvironmentId, ProcessId};
 use stead_domain::principal::Caller;
-use stead_domain::process::{Process, ProcessPurpose, ProcessStatus, StdinMode};
+use stead_domain::process::{Overflow, Process, ProcessPurpose, ProcessStatus, StdinMode};
 use stead_domain::process_request::NewProcess;
 use stead_domain::sandbox::Sandbox;
 use stead_domain::signal::Signal;
@@ -297,6 +297,7 @@ fn to_start(process: &Process, new: NewProcess) -> StartProcess {
         timeout: new.timeout.map(Into::into),
         limits: new.limits.unwrap_or_default(),
         fence: process.fence,
+        hold: new.overflow == Some(Overflow::Hold),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
-use stead_app::{Activity, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
+use stead_app::{Activity, Frame, Mark, Output, Place, PlaceError, Premises, Progress, StartProcess};
 use stead_domain::Timestamp;
 use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::ids::{EnvironmentId, ProcessId};
@@ -280,12 +280,13 @@ impl Place for MemoryPlace {
         _environment: EnvironmentId,
         process: ProcessId,
         from: u64,
+        _near: Option<Mark>,
         stream: Option<OutputStream>,
         at_most: usize,
     ) -> Result<Output, PlaceError> {
         let programs = self.programs();
         let program = programs.get(&process).ok_or(PlaceError::NoProcess)?;
-        let mut output = Output { frames: Vec::new(), next: from };
+        let mut output = Output { next: from, ..Output::default() };
         let mut room = at_most as u64;
         for frame in &program.frames {
             if room == 0 {

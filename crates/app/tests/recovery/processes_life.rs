@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stead_app::processes::{Executed, Piece, ProcessQuery};
+use stead_app::processes::{Executed, Piece, ProcessQuery, Reading};
 use stead_app::{Outcome, Place, Premises, StartProcess};
 use stead_domain::environment::EnvironmentStatus;
 use stead_domain::ids::{EnvironmentId, ProcessId};
@@ -86,7 +86,9 @@ fn who_follows_hears_everything_and_then_the_end() {
     let id = life.start_process(&world, environment, &["sleep"], None).unwrap().id;
     let place = &world.cloud.place;
     place.print(id, OutputStream::Stdout, b"one");
-    let mut reader = life.run(async { life.app.read_output(&life.enter(None).await, environment, id, 0, None, true).await }).unwrap();
+    let mut reader = life
+        .run(async { life.app.read_output(&life.enter(None).await, environment, id, Reading { follow: true, ..Reading::default() }).await })
+        .unwrap();
     let mut next = || life.run(reader.next(1024)).unwrap();
     assert!(matches!(next(), Some(Piece::Output(output)) if output.next == 3));
     place.leave_gap(id, 10);
@@ -97,7 +99,9 @@ fn who_follows_hears_everything_and_then_the_end() {
     // A child in the background goes on printing: the end was told.
     place.print(id, OutputStream::Stdout, b"late");
     assert_eq!(next(), None);
-    let mut late = life.run(async { life.app.read_output(&life.enter(None).await, environment, id, 16, None, false).await }).unwrap();
+    let mut late = life
+        .run(async { life.app.read_output(&life.enter(None).await, environment, id, Reading { from: 16, ..Reading::default() }).await })
+        .unwrap();
     assert!(matches!(life.run(late.next(1024)).unwrap(), Some(Piece::Output(output)) if output.next == 20));
     assert_eq!(life.run(late.next(1024)).unwrap(), None);
     life.end();
@@ -217,6 +221,7 @@ fn a_program_that_a_crash_left_without_a_row_is_ended_at_its_second_sighting() {
         timeout: None,
         limits: ProcessLimits::default(),
         fence: 0,
+        hold: false,
     };
     life.run(world.cloud.place.start(&premises, &start)).unwrap();
     let mut sightings = std::collections::HashMap::new();

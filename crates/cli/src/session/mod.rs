@@ -11,6 +11,7 @@ pub mod terminal;
 use std::pin::pin;
 use std::time::Duration;
 
+use bytes::Bytes;
 use stead_client::{ClientError, Heard};
 use stead_domain::ids::{EnvironmentId, ProcessId};
 use stead_domain::process::{OutputStream, Process, ProcessExit};
@@ -95,8 +96,8 @@ impl<'run> Session<'run> {
         });
         let (mut is_obeying, mut is_typing) = (true, true);
         let (output, mut unread) = Output::open().map_err(|error| stead_domain::Error::internal(&error))?;
-        let mut follow = listening.follow_logs(self.environment, self.process, self.offset, None);
-        let mut waiting: Option<(OutputStream, Vec<u8>)> = None;
+        let mut follow = listening.follow_logs(self.environment, self.process, self.offset, None).holding();
+        let mut waiting: Option<(OutputStream, Bytes)> = None;
         let (mut interruptions, mut missed) = (0, 0);
         let mut unheard: Option<tokio::time::Instant> = None;
         let order = |order: Order| drop(orders.send(order));
@@ -123,7 +124,7 @@ impl<'run> Session<'run> {
                     // What a program hears that writes into a pipe without a reader. What it wrote until then may be much: it is passed over.
                     order(Order::Signal(Signal::PIPE));
                     let other = if stream == OutputStream::Stdout { OutputStream::Stderr } else { OutputStream::Stdout };
-                    follow = listening.follow_logs(self.environment, self.process, follow.offset(), Some(other));
+                    follow = listening.follow_logs(self.environment, self.process, follow.offset(), Some(other)).holding();
                     unheard = Some(tokio::time::Instant::now() + GRACE);
                 },
                 () = async { tokio::time::sleep_until(unheard.unwrap_or_else(tokio::time::Instant::now)).await }, if unheard.is_some() => {

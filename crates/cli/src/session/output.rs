@@ -5,12 +5,13 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::thread;
 
+use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use stead_domain::process::OutputStream;
 use tokio::sync::mpsc::{self, Permit, Receiver, Sender};
 
-type Piece = (OutputStream, Vec<u8>);
+type Piece = (OutputStream, Bytes);
 
 pub struct Output {
     sender: Sender<Piece>,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stead_domain::ids::ProcessId;
@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
 use crate::blueprint::Blueprint;
-use crate::protocol::{Answer, Call, Decoder, PROTOCOL, Progress, Refusal, Request, Start, Word, encode};
+use crate::protocol::{Answer, Call, Decoder, LAST, PROTOCOL, Progress, Refusal, Request, Start, Word, encode};
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +26,12 @@ pub enum Trouble {
     /// The definition was changed while processes of the version before run.
     #[error("the definition was changed, and processes of the version before still run")]
     Outdated,
+    /// The keeper is of the last version and takes nothing new; these run.
+    #[error("the keeper of the environment is of an older version, and takes no new process")]
+    Draining(Vec<ProcessId>),
+    /// The keeper speaks a version that this server does not.
+    #[error("the keeper of the environment speaks version {protocol} of the protocol, and this server {LAST} and {PROTOCOL}")]
+    Foreign { protocol: u32 },
     #[error("{0}")]
     Broken(String),
 }
@@ -36,6 +42,8 @@ pub struct Connection {
     next: AtomicU64,
     /// The version of the definition that the place was made from.
     version: AtomicU64,
+    /// The version of the protocol that the steward speaks.
+    protocol: AtomicU32,
     shared: Arc<Shared>,
 }
 
@@ -86,14 +94,15 @@ impl Connection {
     pub async fn again(stream: UnixStream, tasks: &TaskTracker) -> Result<Arc<Self>, Trouble> {
         let connection = Self::over(stream, tasks);
         match connection.call(Call::Hello { protocol: PROTOCOL }, &[]).await? {
-            Answer::Hello { protocol, processes, spec_version, .. } if protocol == PROTOCOL => {
+            Answer::Hello { protocol, processes, spec_version, .. } if (LAST..=PROTOCOL).contains(&protocol) => {
+                connection.protocol.store(protocol, Ordering::Relaxed);
                 connection.version.store(spec_version, Ordering::Relaxed);
                 for progress in processes {
                     connection.shared.news(progress);
                 }
                 Ok(connection)
             }
-            Answer::Hello { protocol, .. } => Err(Trouble::Broken(format!("the keeper speaks version {protocol} of the protocol"))),
+            Answer::Hello { protocol, .. } => Err(Trouble::Foreign { protocol }),
             _ => Err(Trouble::Broken("the keeper did not say hello".to_owned())),
         }
     }
@@ -119,12 +128,31 @@ impl Connection {
             state.waiting.clear();
             state.processes.clear();
         });
-        Arc::new(Self { outgoing, next: AtomicU64::new(1), version: AtomicU64::new(0), shared })
+        Arc::new(Self { outgoing, next: AtomicU64::new(1), version: AtomicU64::new(0), protocol: AtomicU32::new(PROTOCOL), shared })
     }
 
     async fn first_word(&self) -> Result<Answer, Trouble> {
         let first = self.shared.lock().first.take().ok_or(Trouble::Gone)?;
         heard(first).await
+    }
+
+    /// Whether the steward is left from before an upgrade: it keeps what runs, and ends with the last of it.
+    pub fn is_draining(&self) -> bool {
+        self.protocol.load(Ordering::Relaxed) < PROTOCOL
+    }
+
+    /// What the steward keeps that is not over.
+    pub fn running(&self) -> Vec<ProcessId> {
+        let state = self.shared.lock();
+        let mut running: Vec<_> =
+            state.processes.iter().filter(|(_, progress)| progress.borrow().exit.is_none()).map(|(id, _)| *id).collect();
+        running.sort();
+        running
+    }
+
+    /// Whether the steward knows a call.
+    pub fn understands(&self, call: &Call) -> bool {
+        call.since() <= self.protocol.load(Ordering::Relaxed)
     }
 
     pub fn version(&self) -> u64 {
@@ -149,6 +177,9 @@ impl Connection {
     }
 
     pub async fn call(&self, call: Call, bytes: &[u8]) -> Result<Answer, Trouble> {
+        if !self.understands(&call) {
+            return Err(Trouble::Broken("the keeper of the environment is of an older version, and does not know this call".to_owned()));
+        }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let message = encode(&Request { number, call }, bytes).map_err(|error| Trouble::Broken(error.to_string()))?;
         let (sender, receiver) = oneshot::channel();
@@ -161,6 +192,16 @@ impl Connection {
         }
         self.outgoing.send(message).map_err(|_| Trouble::Gone)?;
         heard(receiver).await
+    }
+
+    /// Says something whose answer nobody waits for. Whether it can still be heard.
+    fn tell(&self, call: Call) -> bool {
+        if !self.understands(&call) {
+            return !self.is_gone();
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let message = encode(&Request { number, call }, &[]);
+        !self.is_gone() && message.is_ok_and(|message| self.outgoing.send(message).is_ok())
     }
 
     /// Starts a process. News of it are kept from before it begins, so that none is missed.
@@ -178,6 +219,31 @@ impl Connection {
     /// News of a process that the steward keeps; none when it keeps no such one.
     pub fn watch(&self, process: ProcessId) -> Option<watch::Receiver<Progress>> {
         self.shared.lock().processes.get(&process).map(watch::Sender::subscribe)
+    }
+}
+
+/// Somebody who follows the output of a process, for as long as this is there.
+pub struct Follower {
+    connection: Arc<Connection>,
+    process: ProcessId,
+    number: u64,
+}
+
+impl Follower {
+    pub fn new(connection: Arc<Connection>, process: ProcessId) -> Self {
+        let number = connection.next.fetch_add(1, Ordering::Relaxed);
+        Self { connection, process, number }
+    }
+
+    /// It has taken what lies before the offset. False when its keeper no longer hears that.
+    pub fn reached(&self, offset: u64) -> bool {
+        self.connection.tell(Call::Follow { process: self.process, follower: self.number, offset })
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.connection.tell(Call::Unfollow { process: self.process, follower: self.number });
     }
 }
 

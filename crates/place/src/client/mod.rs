@@ -5,7 +5,7 @@ mod errand;
 mod spawner;
 mod stewards;
 
-pub use connection::{Connection, Trouble};
+pub use connection::{Connection, Follower, Trouble};
 pub use errand::ErrandStream;
 pub use spawner::Spawner;
 pub use stewards::Stewards;

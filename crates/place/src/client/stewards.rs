@@ -13,9 +13,9 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::spawn_blocking;
 use tokio_util::task::TaskTracker;
 
-use super::{Connection, ErrandStream, Spawner, Trouble};
+use super::{Connection, ErrandStream, Follower, Spawner, Trouble};
 use crate::blueprint::Blueprint;
-use crate::log::{self, Found};
+use crate::log::{self, Found, Mark};
 use crate::protocol::{Answer, Call, Errand, PROTOCOL, Progress, Refusal, Start};
 use crate::{Directories, socket_path, steward_lock};
 
@@ -23,6 +23,8 @@ use crate::{Directories, socket_path, steward_lock};
 const LEAVING: usize = 2000;
 /// How often one is started again that ends without a word.
 const SILENT: usize = 3;
+/// How often files are looked at whose writer cannot be asked.
+const LOOK: Duration = Duration::from_millis(500);
 const MOMENT: Duration = Duration::from_millis(1);
 
 /// The stream to one steward, made by one caller at a time.
@@ -94,7 +96,24 @@ impl Stewards {
         let mut known = slot.lock().await;
         let mut silent = 0;
         for _ in 0..LEAVING {
-            if let Some(connection) = self.find_in(&mut known, blueprint.environment).await? {
+            let found = match self.find_in(&mut known, blueprint.environment).await {
+                Err(Trouble::Foreign { .. }) => {
+                    self.end_foreign(blueprint.environment).await?;
+                    continue;
+                }
+                found => found?,
+            };
+            if let Some(connection) = found {
+                if connection.is_draining() {
+                    let running = connection.running();
+                    if !running.is_empty() {
+                        return Err(Trouble::Draining(running));
+                    }
+                    // Nobody needs it any more.
+                    let _ = connection.call(Call::Sleep { at_once: true }, &[]).await;
+                    tokio::time::sleep(MOMENT).await;
+                    continue;
+                }
                 if connection.version() == blueprint.spec_version {
                     return Ok(connection);
                 }
@@ -187,7 +206,10 @@ impl Stewards {
 
     /// How far a process has come. None when there is no trace of it.
     pub async fn progress(&self, environment: EnvironmentId, process: ProcessId) -> Result<Option<Progress>, Trouble> {
-        let connection = self.find(environment).await?;
+        let connection = match self.find(environment).await {
+            Err(Trouble::Foreign { .. }) => return self.written_so_far(environment, process).await,
+            connection => connection?,
+        };
         if let Some(watched) = connection.and_then(|connection| connection.watch(process)) {
             return Ok(Some(watched.borrow().clone()));
         }
@@ -205,10 +227,27 @@ impl Stewards {
         }))
     }
 
+    /// What the files say of a process whose keeper cannot be asked, and may run.
+    async fn written_so_far(&self, environment: EnvironmentId, process: ProcessId) -> Result<Option<Progress>, Trouble> {
+        let logs = self.directories.logs(environment);
+        let words = spawn_blocking(move || log::last_words(&logs, process)).await.map_err(broken)?.map_err(broken)?;
+        Ok(words.map(|words| Progress { process, end: words.end, stdin: 0, exit: words.exit, closed: words.closed }))
+    }
+
     /// Waits until a process has come further than what is known.
     pub async fn further(&self, environment: EnvironmentId, process: ProcessId, seen: &Progress) -> Result<Option<Progress>, Trouble> {
         loop {
-            let watched = self.find(environment).await?.and_then(|connection| connection.watch(process));
+            let found = match self.find(environment).await {
+                Err(Trouble::Foreign { .. }) => match self.written_so_far(environment, process).await? {
+                    Some(now) if now == *seen => {
+                        tokio::time::sleep(LOOK).await;
+                        continue;
+                    }
+                    further => return Ok(further),
+                },
+                found => found?,
+            };
+            let watched = found.and_then(|connection| connection.watch(process));
             let Some(mut watched) = watched else { return self.written_down(environment, process).await };
             let further = watched.wait_for(|progress| progress != seen).await.map(|progress| progress.clone());
             match further {
@@ -219,16 +258,35 @@ impl Stewards {
         }
     }
 
+    /// Says that somebody follows a process and has taken what lies before the offset. None when nobody keeps it, and there is nothing to
+    /// wait for.
+    pub async fn follow(&self, environment: EnvironmentId, process: ProcessId, offset: u64) -> Result<Option<Follower>, Trouble> {
+        loop {
+            let connection = match self.find(environment).await {
+                // It cannot be told, and goes on without us.
+                Err(Trouble::Foreign { .. }) | Ok(None) => return Ok(None),
+                found => found?,
+            };
+            let Some(connection) = connection.filter(|connection| connection.watch(process).is_some()) else { return Ok(None) };
+            let follower = Follower::new(connection, process);
+            if follower.reached(offset) {
+                return Ok(Some(follower));
+            }
+            tokio::time::sleep(MOMENT).await;
+        }
+    }
+
     pub async fn read(
         &self,
         environment: EnvironmentId,
         process: ProcessId,
         from: u64,
+        near: Option<Mark>,
         stream: Option<OutputStream>,
         at_most: usize,
     ) -> Result<Option<Found>, Trouble> {
         let logs = self.directories.logs(environment);
-        spawn_blocking(move || log::read(&logs, process, from, stream, at_most)).await.map_err(broken)?.map_err(broken)
+        spawn_blocking(move || log::read(&logs, process, from, near, stream, at_most)).await.map_err(broken)?.map_err(broken)
     }
 
     /// Asks the steward of an environment that is awake.
@@ -245,7 +303,16 @@ impl Stewards {
 
     /// Ends everything in an environment and waits until its steward is gone.
     pub async fn sleep(&self, environment: EnvironmentId, at_once: bool) -> Result<(), Trouble> {
-        while let Some(connection) = self.find(environment).await? {
+        loop {
+            let connection = match self.find(environment).await {
+                Err(Trouble::Foreign { .. }) => {
+                    self.kill_foreign(environment).await?;
+                    continue;
+                }
+                Ok(None) => break,
+                Ok(Some(connection)) => connection,
+                Err(trouble) => return Err(trouble),
+            };
             match connection.call(Call::Sleep { at_once }, &[]).await {
                 // It says so a moment before it lets go of its lock, and is looked for until it has.
                 Ok(_) | Err(Trouble::Gone) => tokio::time::sleep(MOMENT).await,
@@ -263,6 +330,34 @@ impl Stewards {
             tokio::time::sleep(MOMENT).await;
         }
         Err(Trouble::Broken(format!("what a killed keeper left in {} cannot be removed", directory.display())))
+    }
+
+    /// Makes room where a steward is that cannot be spoken to and keeps nothing that runs.
+    async fn end_foreign(&self, environment: EnvironmentId) -> Result<(), Trouble> {
+        let running = self.unfinished(environment).await?;
+        if running.is_empty() { self.kill_foreign(environment).await } else { Err(Trouble::Draining(running)) }
+    }
+
+    /// What the files do not say the end of.
+    pub async fn unfinished(&self, environment: EnvironmentId) -> Result<Vec<ProcessId>, Trouble> {
+        let logs = self.directories.logs(environment);
+        spawn_blocking(move || log::unfinished(&logs)).await.map_err(broken)?.map_err(broken)
+    }
+
+    /// Ends a steward that cannot be asked to end. Everything inside goes with it, at once.
+    async fn kill_foreign(&self, environment: EnvironmentId) -> Result<(), Trouble> {
+        // Whoever listens is alive for as long as it answers, so its number is still its own.
+        let Ok(stream) = connect(&self.directories.run(environment)).await else { return Ok(()) };
+        let pid = stream.peer_cred().map_err(broken)?.pid().and_then(rustix::process::Pid::from_raw);
+        let steward = pid.map(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()));
+        if let Some(Ok(steward)) = steward {
+            match rustix::process::pidfd_send_signal(&steward, rustix::process::Signal::KILL) {
+                Err(rustix::io::Errno::SRCH) => {}
+                outcome => outcome.map_err(broken)?,
+            }
+        }
+        tokio::time::sleep(MOMENT).await;
+        Ok(())
     }
 
     /// Has removed what stewards left that did not end by themselves. Blocks for a moment.

@@ -85,6 +85,12 @@ impl Header {
         if matches!(self.kind, Kind::Output(_)) { u64::from(self.length) } else { 0 }
     }
 
+    /// How long what follows the header says that it is.
+    pub fn length_of(bytes: &[u8]) -> Option<usize> {
+        let fields = bytes.get(..8)?;
+        (fields[..3] == MARK).then(|| fields[4..].iter().rev().fold(0, |sum, byte| (sum << 8) | usize::from(*byte)))
+    }
+
     /// The frame at the beginning of `bytes`, if it is whole and unharmed.
     pub fn parse(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let fields = bytes.get(..HEADER)?;

@@ -7,10 +7,12 @@ mod frame;
 mod reader;
 mod segments;
 mod sizes;
+mod unfinished;
 mod writer;
 
 pub use frame::Kind;
-pub use reader::{Found, LastWords, Piece, last_words, read};
+pub use reader::{Found, LastWords, Mark, Piece, last_words, read};
 pub use segments::{remove, trace};
 pub use sizes::sizes;
+pub use unfinished::unfinished;
 pub use writer::{Caps, LogWriter};

@@ -1,8 +1,8 @@
 //! Reads the log of a process, also while it is being written.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use stead_domain::Timestamp;
@@ -23,55 +23,180 @@ pub enum Piece {
 pub struct Found {
     pub pieces: Vec<Piece>,
     pub next: u64,
+    /// Where in the files that is.
+    pub mark: Option<Mark>,
 }
 
-/// Output from an offset on, at most about so many bytes. None when there is no trace of the process.
-pub fn read(directory: &Path, process: ProcessId, from: u64, stream: Option<OutputStream>, at_most: usize) -> io::Result<Option<Found>> {
-    let segments = segments::list(directory, process)?;
-    if segments.is_empty() {
-        return Ok(None);
-    }
-    let mut found = Found { pieces: Vec::new(), next: from };
+/// A place in the files of a log at which a frame begins: whoever goes on from there need not look for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Where the segment begins.
+    pub segment: u64,
+    /// In its file.
+    pub position: u64,
+}
+
+/// Output from an offset on, at most about so many bytes; `near` is what the reading before ended with. None when there is no trace of the
+/// process.
+pub fn read(
+    directory: &Path,
+    process: ProcessId,
+    from: u64,
+    near: Option<Mark>,
+    stream: Option<OutputStream>,
+    at_most: usize,
+) -> io::Result<Option<Found>> {
+    let mut found = Found { pieces: Vec::new(), next: from, mark: None };
     let mut size = 0;
-    // The segment that the offset lies in, or would lie in if it were still there.
-    let start = segments.partition_point(|segment| segment.begins <= from).saturating_sub(1);
-    for segment in &segments[start..] {
-        let bytes = match fs::read(&segment.path) {
-            // Given up while we were on the way; the next one will show the gap.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            outcome => outcome?,
-        };
-        let mut rest = bytes.as_slice();
-        while let Some((header, payload)) = Header::parse(rest) {
-            rest = &rest[super::frame::HEADER + payload.len()..];
-            let Kind::Output(came_from) = header.kind else { continue };
+    let opened = match near {
+        Some(mark) => open(directory, process, mark)?,
+        None => None,
+    };
+    let mut window = match opened {
+        Some(window) => window,
+        None => match first_of(directory, process, from)? {
+            Some(window) => window,
+            None => return Ok(None),
+        },
+    };
+    loop {
+        while size < at_most
+            && let Some((header, payload)) = window.frame(at_most - size)?
+        {
+            let length = super::frame::HEADER + payload.len();
             let end = header.offset + header.covers();
-            if end <= found.next {
+            let Kind::Output(came_from) = header.kind else {
+                window.pass(length);
                 continue;
+            };
+            if end > found.next {
+                if header.offset > found.next {
+                    found.pieces.push(Piece::Gap { from: found.next, to: header.offset });
+                    found.next = header.offset;
+                }
+                if stream.is_some_and(|stream| stream != came_from) {
+                    found.next = end;
+                } else {
+                    let wanted = &payload[(found.next - header.offset) as usize..];
+                    let taken = &wanted[..wanted.len().min(at_most - size)];
+                    size += taken.len();
+                    add(&mut found.pieces, came_from, found.next, header.at, taken);
+                    found.next += taken.len() as u64;
+                }
             }
-            if size >= at_most {
-                return Ok(Some(found));
-            }
-            if header.offset > found.next {
-                found.pieces.push(Piece::Gap { from: found.next, to: header.offset });
-                found.next = header.offset;
-            }
-            if stream.is_some_and(|stream| stream != came_from) {
-                found.next = end;
-                continue;
-            }
-            let skipped = (found.next - header.offset) as usize;
-            let wanted = &payload[skipped..];
-            let taken = &wanted[..wanted.len().min(at_most - size)];
-            size += taken.len();
-            add(&mut found.pieces, came_from, found.next, header.at, taken);
-            found.next += taken.len() as u64;
-            if taken.len() < wanted.len() {
-                return Ok(Some(found));
+            if found.next >= end {
+                window.pass(length);
             }
         }
+        found.mark = Some(window.mark());
+        if size >= at_most || !window.advance(directory, process, found.next)? {
+            return Ok(Some(found));
+        }
     }
-    Ok(Some(found))
+}
+
+/// The segment that the offset lies in, or would lie in if it were still there.
+fn first_of(directory: &Path, process: ProcessId, from: u64) -> io::Result<Option<Window>> {
+    let segments = segments::list(directory, process)?;
+    let start = segments.partition_point(|segment| segment.begins <= from).saturating_sub(1);
+    for segment in segments.get(start..).unwrap_or_default() {
+        // One that was given up while we were on the way is shown by the next one as a gap.
+        if let Some(window) = open(directory, process, Mark { segment: segment.begins, position: 0 })? {
+            return Ok(Some(window));
+        }
+    }
+    Ok(None)
+}
+
+fn open(directory: &Path, process: ProcessId, mark: Mark) -> io::Result<Option<Window>> {
+    match File::open(segments::path(directory, process, mark.segment)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        outcome => Ok(Some(Window { file: outcome?, segment: mark.segment, position: mark.position, bytes: Vec::new(), passed: 0 })),
+    }
+}
+
+/// A part of a segment, read as it is needed.
+struct Window {
+    file: File,
+    segment: u64,
+    /// Where in the file `bytes` begin.
+    position: u64,
+    bytes: Vec<u8>,
+    /// How much of them is done with.
+    passed: usize,
+}
+
+/// Heads and small frames are read many at a time.
+const AHEAD: usize = 16 << 10;
+
+impl Window {
+    fn mark(&self) -> Mark {
+        Mark { segment: self.segment, position: self.position + self.passed as u64 }
+    }
+
+    fn pass(&mut self, length: usize) {
+        self.passed += length;
+    }
+
+    /// The next whole frame; none when it is not there, or not yet. Whoever wants so many bytes has them read in one go.
+    fn frame(&mut self, wanted: usize) -> io::Result<Option<(Header, &[u8])>> {
+        if !self.holds(super::frame::HEADER, wanted)? {
+            return Ok(None);
+        }
+        let Some(length) = Header::length_of(&self.bytes[self.passed..]) else { return Ok(None) };
+        if !self.holds(super::frame::HEADER + length, wanted)? {
+            return Ok(None);
+        }
+        Ok(Header::parse(&self.bytes[self.passed..]))
+    }
+
+    /// Reads on until so many bytes are there; whether they are.
+    fn holds(&mut self, length: usize, wanted: usize) -> io::Result<bool> {
+        if self.bytes.len() - self.passed >= length {
+            return Ok(true);
+        }
+        let end = self.position + (self.passed + length) as u64;
+        // A length that is nonsense asks for what no file holds.
+        if self.file.metadata()?.len() < end {
+            return Ok(false);
+        }
+        self.position += self.passed as u64;
+        self.bytes.drain(..self.passed);
+        self.passed = 0;
+        let (known, room) = (self.bytes.len(), length.max(wanted) + AHEAD);
+        self.bytes.resize(room, 0);
+        let mut filled = known;
+        while filled < room {
+            match self.file.read_at(&mut self.bytes[filled..], self.position + filled as u64) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.bytes.truncate(filled);
+        Ok(filled >= length)
+    }
+
+    /// Goes on with what comes after this segment; false when nothing does.
+    fn advance(&mut self, directory: &Path, process: ProcessId, reached: u64) -> io::Result<bool> {
+        let present = self.segment;
+        // What was read of a frame that was not whole is read again.
+        self.position += self.passed as u64;
+        self.passed = 0;
+        self.bytes.clear();
+        for segment in segments::list(directory, process)?.into_iter().filter(|segment| segment.begins > present) {
+            // It was written to before the next one was made, and maybe after we looked.
+            if segment.begins > reached && self.frame(0)?.is_some() {
+                return Ok(true);
+            }
+            if let Some(next) = open(directory, process, Mark { segment: segment.begins, position: 0 })? {
+                *self = next;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }
 
 /// Appends to the last piece when it goes on where that one ends.

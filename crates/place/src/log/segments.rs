@@ -26,6 +26,11 @@ pub fn named(directory: &Path, process: ProcessId, begins: u64) -> PathBuf {
     more(directory, process).join(format!("{begins:020}.log"))
 }
 
+/// The file of the segment that begins there.
+pub fn path(directory: &Path, process: ProcessId, begins: u64) -> PathBuf {
+    if begins == 0 { first(directory, process) } else { named(directory, process, begins) }
+}
+
 /// All segments in order; none when there is no trace of the process.
 pub fn list(directory: &Path, process: ProcessId) -> io::Result<Vec<Segment>> {
     let first = first(directory, process);

@@ -35,6 +35,12 @@ impl Caps {
     fn segments(self) -> usize {
         usize::try_from(self.total / self.segment).unwrap_or(1).max(self.head() + 2)
     }
+
+    /// What somebody who follows may have been sent and not received: as much is kept behind them, so that they lose nothing with a server
+    /// that dies with it in its hands.
+    fn under_way(self) -> u64 {
+        self.total / 4
+    }
 }
 
 pub struct LogWriter {
@@ -54,6 +60,8 @@ pub struct LogWriter {
     unsynced: Vec<(u64, File)>,
     /// Where the present segment begins.
     begins: u64,
+    /// From here on nothing is given up.
+    held: Option<u64>,
 }
 
 impl LogWriter {
@@ -79,6 +87,7 @@ impl LogWriter {
             dirty: true,
             unsynced: Vec::new(),
             begins: 0,
+            held: None,
         })
     }
 
@@ -88,6 +97,24 @@ impl LogWriter {
 
     pub fn is_dirty(&self) -> bool {
         self.dirty || !self.unsynced.is_empty()
+    }
+
+    /// Gives up nothing that somebody who follows, and has got so far, may still need; as much as is past the cap when there is nobody.
+    pub fn hold(&mut self, reached: Option<u64>) -> io::Result<()> {
+        self.held = reached.map(|reached| reached.saturating_sub(self.caps.under_way()));
+        self.give_up()
+    }
+
+    /// Whether more fits without giving up what is held. A log takes it all the same, because what a program left in its pipes must go
+    /// somewhere.
+    pub fn has_room(&self) -> bool {
+        let begins_another = self.filled >= self.caps.segment && self.head + self.tail.len() >= self.caps.segments();
+        !begins_another || self.may_give_up_the_oldest()
+    }
+
+    fn may_give_up_the_oldest(&self) -> bool {
+        let ends = self.tail.get(1).map_or(self.end, |next| next.begins);
+        self.held.is_none_or(|held| ends <= held)
     }
 
     /// Appends what came from a stream. On an error nothing of it counts, and the same call may be made again.
@@ -162,7 +189,11 @@ impl LogWriter {
         } else {
             self.tail.push_back(Segment { begins: self.end, path });
         }
-        while self.head + self.tail.len() > self.caps.segments() {
+        self.give_up()
+    }
+
+    fn give_up(&mut self) -> io::Result<()> {
+        while self.head + self.tail.len() > self.caps.segments() && self.may_give_up_the_oldest() {
             if let Some(oldest) = self.tail.pop_front() {
                 // What is given up need not reach the disk.
                 self.unsynced.retain(|(begins, _)| *begins != oldest.begins);

@@ -11,12 +11,13 @@ use stead_domain::process::OutputStream;
 use stead_sandbox::{Command, Limit, Streams};
 
 use super::disk::Disk;
+use super::followers::{Follower, Followers};
 use super::kept::{Kept, PIPE};
 use super::stdin::Stdin;
 use super::{GRACE, Leaving, Steward, clock};
 use crate::blueprint::Blueprint;
 use crate::log::{self, Caps, LogWriter};
-use crate::protocol::{Answer, Call, PROTOCOL, Refusal, Request, Start};
+use crate::protocol::{Answer, Call, Refusal, Request, Start};
 
 /// Tells a program which process it belongs to, and us who belongs to it.
 const MARK: &str = "STEAD_PROCESS";
@@ -35,6 +36,8 @@ impl Steward {
             Call::Stdin { process, offset, end } => self.stdin(process, offset, bytes, end).map(Some),
             Call::Signal { process, signal } => self.signal(process, signal).map(Some),
             Call::Resize { process, size } => self.resize(process, size).map(Some),
+            Call::Follow { process, follower, offset } => self.follow(process, (peer, follower), offset).map(Some),
+            Call::Unfollow { process, follower } => self.unfollow(process, (peer, follower)).map(Some),
             Call::Activity => Ok(Some(self.activity())),
             Call::Sleep { at_once } => {
                 self.sleep(peer, number, at_once);
@@ -54,7 +57,7 @@ impl Steward {
     fn hello(&self) -> Answer {
         let processes = self.processes.values().map(Kept::progress).collect();
         let Blueprint { environment, spec_version, .. } = self.blueprint;
-        Answer::Hello { protocol: PROTOCOL, pid: std::process::id(), environment, spec_version, processes }
+        Answer::Hello { protocol: self.protocol, pid: std::process::id(), environment, spec_version, processes }
     }
 
     /// Hands the stream to a process inside. From then on that one answers.
@@ -144,6 +147,8 @@ impl Steward {
         let mut kept = Kept::new(start.process, number, start.fence, log, stdin, peer, request);
         kept.terminal = start.terminal.is_some();
         kept.may_not_write = full;
+        kept.followers = (start.hold && self.protocol >= 2).then(|| Followers::expected(kept.started));
+        kept.heed_followers(|_| true, kept.started);
         pipes.into_iter().for_each(|(stream, pipe)| kept.reads(stream, pipe));
         kept.out_of_memory_before = events.out_of_memory;
         kept.out_of_processes_before = events.out_of_processes;
@@ -203,6 +208,19 @@ impl Steward {
         let terminal = kept.terminal().ok_or(if kept.terminal { Refusal::Over } else { Refusal::NoTerminal })?;
         let size = rustix::termios::Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(terminal, size).map_err(|error| Refusal::Failed { message: error.to_string() })?;
+        Ok(Answer::Done)
+    }
+
+    /// Of a process that waits for nobody it makes no difference.
+    fn follow(&mut self, process: ProcessId, follower: Follower, offset: u64) -> Result<Answer, Refusal> {
+        let kept = self.processes.get_mut(&process).ok_or(Refusal::NoProcess)?;
+        kept.followers.iter_mut().for_each(|followers| followers.follows(follower, offset));
+        Ok(Answer::Done)
+    }
+
+    fn unfollow(&mut self, process: ProcessId, follower: Follower) -> Result<Answer, Refusal> {
+        let kept = self.processes.get_mut(&process).ok_or(Refusal::NoProcess)?;
+        kept.heed_followers(|known| known != follower, clock::milliseconds());
         Ok(Answer::Done)
     }
 

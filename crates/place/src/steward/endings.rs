@@ -164,7 +164,20 @@ impl Steward {
         let relay = self.egress.as_ref().and_then(|egress| egress.due);
         let disk = self.disk.as_ref().filter(|_| !self.inside.is_over()).and_then(|disk| disk.due);
         let look = Some(self.last_look + LOOK_EVERY);
-        deadlines.chain(look).chain(dirty).chain(idle).chain(leaving).chain(self.stalled_until).chain(relay).chain(disk).min()
+        let now = clock::milliseconds();
+        let followers = self.processes.values().filter_map(|kept| kept.followers.as_ref()?.due(now));
+        let news = self.processes.values().filter_map(|kept| kept.news_due());
+        deadlines
+            .chain(followers)
+            .chain(news)
+            .chain(look)
+            .chain(dirty)
+            .chain(idle)
+            .chain(leaving)
+            .chain(self.stalled_until)
+            .chain(relay)
+            .chain(disk)
+            .min()
     }
 
     /// Does what is due.
@@ -172,6 +185,9 @@ impl Steward {
         let now = clock::milliseconds();
         self.end_the_overdue(now);
         self.watch_disk(now);
+        for kept in self.processes.values_mut() {
+            kept.heed_followers(|(peer, _)| self.peers.contains_key(&peer), now);
+        }
         if now >= self.last_look + LOOK_EVERY {
             self.last_look = now;
             // Somebody removed it: nobody can ever speak to us again, and nothing runs without a keeper that can be spoken to.

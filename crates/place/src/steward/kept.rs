@@ -8,6 +8,7 @@ use stead_domain::ids::ProcessId;
 use stead_domain::process::{ExitCause, OutputStream, ProcessExit};
 
 use super::clock;
+use super::followers::{Follower, Followers};
 use super::stdin::Stdin;
 use crate::log::{Kind, LogWriter};
 use crate::protocol::Progress;
@@ -15,6 +16,8 @@ use crate::protocol::Progress;
 /// As much as a pipe can hold: one reading empties it.
 pub const PIPE: usize = 1 << 20;
 const READ: usize = 256 << 10;
+/// Milliseconds in which several pieces of news are one.
+const TOGETHER: u64 = 2;
 
 pub struct Kept {
     pub id: ProcessId,
@@ -40,6 +43,10 @@ pub struct Kept {
     pub may_not_write: bool,
     /// Somebody is to be told that it has come further.
     pub news: bool,
+    /// When that was last told.
+    told_at: u64,
+    /// Those it waits for, if it is to wait for any.
+    pub followers: Option<Followers>,
     closed: bool,
 }
 
@@ -74,6 +81,8 @@ impl Kept {
             out_of_processes_before: 0,
             may_not_write: false,
             news: false,
+            told_at: 0,
+            followers: None,
             closed: false,
         }
     }
@@ -106,6 +115,25 @@ impl Kept {
             _ => None,
         };
         Progress { process: self.id, end: self.log.end(), stdin: self.stdin.taken(), exit, closed: self.closed }
+    }
+
+    /// When the news are due. The first of many are told at once, the others together after a moment: a flood is not to drown who hears of it.
+    pub fn news_due(&self) -> Option<u64> {
+        self.news.then_some(if matches!(self.state, State::Over(_)) { 0 } else { self.told_at + TOGETHER })
+    }
+
+    pub fn told(&mut self, now: u64) {
+        self.news = false;
+        self.told_at = now;
+    }
+
+    /// Keeps what those who follow still need, and no more.
+    pub fn heed_followers(&mut self, is_there: impl Fn(Follower) -> bool, now: u64) {
+        if let Some(followers) = &mut self.followers {
+            followers.retain(is_there, now);
+            // What could not be removed now is when the log goes on.
+            let _ = self.log.hold(followers.reached(now));
+        }
     }
 
     /// Stores what has come on one output. An error says that the disk does not take it; what was read is not lost, see `hold`.

@@ -7,6 +7,7 @@ mod clock;
 mod disk;
 mod egress;
 mod endings;
+mod followers;
 mod inside;
 mod kept;
 mod peer;
@@ -44,6 +45,8 @@ const FULL_DISK: u64 = 1000;
 
 struct Steward {
     blueprint: Blueprint,
+    /// The version of the protocol that it speaks.
+    protocol: u32,
     inside: Inside,
     egress: Option<Egress>,
     disk: Option<Disk>,
@@ -90,7 +93,7 @@ enum Source {
 }
 
 /// Keeps an environment until it is asleep. The first peer is the server that asked for it.
-pub fn run(blueprint: Blueprint, first: OwnedFd) -> i32 {
+pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
     // A program may close its stdin while somebody writes to it.
     stead_sandbox::survive_broken_pipes();
     let mut first = match Peer::new(UnixStream::from(first)) {
@@ -135,6 +138,7 @@ pub fn run(blueprint: Blueprint, first: OwnedFd) -> i32 {
     let ready = first.answer(0, Answer::Done);
     let mut steward = Steward {
         blueprint,
+        protocol,
         inside,
         egress,
         disk,
@@ -221,7 +225,7 @@ impl Steward {
             watched.push(PollFd::from_borrowed_fd(peer.as_fd(), events));
         }
         for kept in self.processes.values() {
-            if self.stalled_until.is_none() {
+            if self.stalled_until.is_none() && kept.log.has_room() {
                 for (at, pipe) in kept.outputs() {
                     sources.push(Source::Output(kept.id, at));
                     watched.push(PollFd::from_borrowed_fd(pipe, PollFlags::IN));
@@ -253,7 +257,8 @@ impl Steward {
             Source::Gauge => self.hear_gauge(),
             Source::Peer(id) => self.hear_peer(id),
             Source::Output(id, at) => {
-                if let Some(kept) = self.processes.get_mut(&id)
+                // Another of its outputs may have taken the last room.
+                if let Some(kept) = self.processes.get_mut(&id).filter(|kept| kept.log.has_room())
                     && kept.read_output(at, &mut self.hold).is_err()
                 {
                     self.stalled_until = Some(clock::milliseconds() + FULL_DISK);
@@ -282,6 +287,8 @@ impl Steward {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let heard = peer.flush().and_then(|()| peer.requests());
         match heard {
+            // What a later version brought is not understood, like any other nonsense.
+            Ok(requests) if requests.iter().any(|(request, _)| request.call.since() > self.protocol) => drop(self.peers.remove(&id)),
             Ok(requests) => {
                 for (request, bytes) in requests {
                     self.call(id, request, &bytes);
@@ -301,8 +308,9 @@ impl Steward {
 
     /// Tells every peer what has come further, and lets go of what is finished.
     fn tell(&mut self) {
-        for kept in self.processes.values_mut().filter(|kept| kept.news) {
-            kept.news = false;
+        let now = clock::milliseconds();
+        for kept in self.processes.values_mut().filter(|kept| kept.news_due().is_some_and(|due| due <= now)) {
+            kept.told(now);
             let word = Word::Progress(kept.progress());
             self.peers.retain(|_, peer| peer.say(&word).is_ok());
         }

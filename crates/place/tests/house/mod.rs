@@ -11,7 +11,7 @@ use stead_place::Directories;
 use stead_place::blueprint::{Blueprint, Limits, Network, Workspace, WorkspaceKind};
 use stead_place::client::{Spawner, Stewards};
 use stead_place::log::Piece;
-use stead_place::protocol::{Progress, Start};
+use stead_place::protocol::{PROTOCOL, Progress, Start};
 use tempfile::TempDir;
 
 /// A data directory with everything that stewards need, and a way to speak to them.
@@ -67,6 +67,7 @@ impl House {
             timeout_milliseconds: None,
             limits: ProcessLimits::default(),
             fence: 0,
+            hold: false,
         }
     }
 
@@ -75,7 +76,7 @@ impl House {
     }
 
     pub async fn text(&self, environment: EnvironmentId, process: ProcessId, stream: Option<OutputStream>) -> String {
-        let found = self.stewards.read(environment, process, 0, stream, 1 << 24).await.unwrap().unwrap();
+        let found = self.stewards.read(environment, process, 0, None, stream, 1 << 24).await.unwrap().unwrap();
         let pieces = found.pieces.into_iter().map(|piece| match piece {
             Piece::Bytes { bytes, .. } => bytes,
             Piece::Gap { from, to } => format!("[{from}-{to}]").into_bytes(),
@@ -85,7 +86,13 @@ impl House {
 }
 
 pub fn stewards(data: &Path) -> Stewards {
-    Stewards::new(Directories::below(data), Spawner::new(env!("CARGO_BIN_EXE_stead-spawner").into(), vec![data.join("skeleton").into()]))
+    stewards_speaking(data, PROTOCOL)
+}
+
+/// A server whose stewards are of another version.
+pub fn stewards_speaking(data: &Path, protocol: u32) -> Stewards {
+    let arguments = vec![data.join("skeleton").into(), protocol.to_string().into()];
+    Stewards::new(Directories::below(data), Spawner::new(env!("CARGO_BIN_EXE_stead-spawner").into(), arguments))
 }
 
 pub async fn until_over(stewards: &Stewards, environment: EnvironmentId, process: ProcessId) -> Progress {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stead_app::{Activity, EgressPiece, EgressStart, Errand, Frame, Output, Place, PlaceError, Premises, Progress, StartProcess};
+use stead_app::{
+    Activity, EgressPiece, EgressStart, Errand, Follower, Frame, Mark, Output, Place, PlaceError, Premises, Progress, StartProcess,
+};
 use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::files::{FileOrder, FileWord};
 use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
@@ -176,6 +178,7 @@ impl Place for LocalPlace {
             timeout_milliseconds: process.timeout.map(|timeout| timeout.as_millis() as u64),
             limits: process.limits,
             fence: process.fence,
+            hold: process.hold,
         };
         self.stewards.start(&blueprint, &start).await.map_err(|trouble| match trouble {
             Trouble::Refused(Refusal::Program { message, missing }) => {
@@ -201,15 +204,24 @@ impl Place for LocalPlace {
         environment: EnvironmentId,
         process: ProcessId,
         from: u64,
+        near: Option<Mark>,
         stream: Option<OutputStream>,
         at_most: usize,
     ) -> Result<Output> {
-        let found = self.stewards.read(environment, process, from, stream, at_most).await.map_err(said)?.ok_or(PlaceError::NoProcess)?;
+        let near = near.map(|Mark(segment, position)| log::Mark { segment, position });
+        let found = self.stewards.read(environment, process, from, near, stream, at_most).await.map_err(said)?;
+        let found = found.ok_or(PlaceError::NoProcess)?;
         let frames = found.pieces.into_iter().map(|piece| match piece {
             Piece::Bytes { stream, offset, at, bytes } => Frame::Bytes { stream, offset, at, bytes },
             Piece::Gap { from, to } => Frame::Gap { from, to },
         });
-        Ok(Output { frames: frames.collect(), next: found.next })
+        let near = found.mark.map(|mark| Mark(mark.segment, mark.position));
+        Ok(Output { frames: frames.collect(), next: found.next, near })
+    }
+
+    async fn follow(&self, environment: EnvironmentId, process: ProcessId, offset: u64) -> Result<Option<Box<dyn Follower>>> {
+        let follower = self.stewards.follow(environment, process, offset).await.map_err(said)?;
+        Ok(follower.map(|follower| Box::new(Following(follower)) as Box<dyn Follower>))
     }
 
     async fn write_stdin(&self, environment: EnvironmentId, process: ProcessId, offset: u64, bytes: &[u8], end: bool) -> Result<u64> {
@@ -258,14 +270,32 @@ impl Place for LocalPlace {
     }
 
     async fn activity(&self, environment: EnvironmentId) -> Result<Option<Activity>> {
-        let Some(connection) = self.stewards.find(environment).await.map_err(said)? else { return Ok(None) };
+        let connection = match self.stewards.find(environment).await {
+            Ok(Some(connection)) => connection,
+            Ok(None) => return Ok(None),
+            // What it uses is not known; what runs is written down.
+            Err(Trouble::Foreign { .. }) => {
+                let processes = self.stewards.unfinished(environment).await.map_err(said)?.len() as u64;
+                return Ok(Some(Activity { processes, draining: true, ..Activity::default() }));
+            }
+            Err(trouble) => return Err(said(trouble)),
+        };
+        let draining = connection.is_draining();
         match connection.call(Call::Activity, &[]).await {
             Ok(Answer::Activity { processes, cpu_milliseconds, memory_bytes }) => {
-                Ok(Some(Activity { processes, cpu_ms: cpu_milliseconds, memory_bytes }))
+                Ok(Some(Activity { processes, cpu_ms: cpu_milliseconds, memory_bytes, draining }))
             }
             Ok(_) => Err(out_of_turn()),
             // It fell asleep while we asked.
             Err(Trouble::Gone) => Ok(None),
+            Err(trouble) => Err(said(trouble)),
+        }
+    }
+
+    async fn is_draining(&self, environment: EnvironmentId) -> Result<bool> {
+        match self.stewards.find(environment).await {
+            Ok(found) => Ok(found.is_some_and(|connection| connection.is_draining())),
+            Err(Trouble::Foreign { .. }) => Ok(true),
             Err(trouble) => Err(said(trouble)),
         }
     }
@@ -350,6 +380,14 @@ fn cut_off(trouble: Trouble) -> PlaceError {
     }
 }
 
+struct Following(stead_place::client::Follower);
+
+impl Follower for Following {
+    fn reached(&self, offset: u64) -> bool {
+        self.0.reached(offset)
+    }
+}
+
 fn come_so_far(progress: protocol::Progress) -> Progress {
     Progress { end: progress.end, stdin: progress.stdin, exit: progress.exit, closed: progress.closed }
 }
@@ -379,6 +417,8 @@ fn said(trouble: Trouble) -> PlaceError {
             Refusal::Leaving => PlaceError::Failed("the keeper of the environment was leaving; try again".to_owned()),
         },
         Trouble::Outdated => PlaceError::Outdated,
+        Trouble::Draining(running) => PlaceError::Draining(running),
+        foreign @ Trouble::Foreign { .. } => PlaceError::Foreign(foreign.to_string()),
         trouble => PlaceError::Failed(trouble.to_string()),
     }
 }

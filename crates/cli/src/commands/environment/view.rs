@@ -26,6 +26,10 @@ pub fn show(printer: &Printer, environment: &Environment) -> Result<()> {
         ("served by", environment.runtime.provider.filter(|real| *real != environment.provider).map(|real| real.to_string())),
         ("provider says", status.map(|status| format!("{} at {}", status.state, status.observed_at))),
         ("message", status.and_then(|status| status.message.clone())),
+        (
+            "keeper",
+            environment.runtime.draining.then(|| "draining: of another version, it takes no new process and ends with its last".to_owned()),
+        ),
         ("sandbox", Some(environment.sandbox_id.to_string())),
         ("purpose", environment.purpose.map(|purpose| purpose.to_string())),
         ("mode", Some(environment.environment_mode.to_string())),

@@ -6,7 +6,7 @@ use std::pin::pin;
 
 use stead_client::{Client, Request};
 use stead_domain::environment::Environment;
-use stead_domain::process::{ExitCause, Process, ProcessExit, StdinMode};
+use stead_domain::process::{ExitCause, Overflow, Process, ProcessExit, StdinMode};
 use stead_domain::process_request::NewProcess;
 use stead_domain::signal::Signal;
 use stead_domain::{Code, Error};
@@ -46,7 +46,17 @@ impl<'a> Wanted<'a> {
         }
         env.extend(self.variables.iter().cloned());
         let stdin = if terminal.is_none() { Some(if self.reads_stdin() { StdinMode::Open } else { StdinMode::Closed }) } else { None };
-        NewProcess { argv: self.command.to_vec(), cwd: self.directory.clone(), env, stdin, terminal, timeout: self.timeout, limits: None }
+        NewProcess {
+            argv: self.command.to_vec(),
+            cwd: self.directory.clone(),
+            env,
+            stdin,
+            terminal,
+            timeout: self.timeout,
+            limits: None,
+            // As in a pipe: nothing is lost to whoever stays, however slowly it is taken.
+            overflow: (!self.detach).then_some(Overflow::Hold),
+        }
     }
 
     /// A terminal whose output goes elsewhere stays with whoever shows that, such as a pager.

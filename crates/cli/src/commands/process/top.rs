@@ -91,7 +91,12 @@ fn render(invocation: &Invocation<'_>, seen: &[Seen], before: &Before) -> String
             let when_awake = |text: String| if it.activity.awake { text } else { String::new() };
             vec![
                 it.environment.name.clone(),
-                if it.activity.awake { "awake" } else { "asleep" }.to_owned(),
+                match (it.activity.awake, it.activity.draining) {
+                    (true, true) => "draining",
+                    (true, false) => "awake",
+                    (false, _) => "asleep",
+                }
+                .to_owned(),
                 when_awake(it.activity.processes.to_string()),
                 share.unwrap_or_default(),
                 when_awake(human::milliseconds(it.activity.cpu_ms)),

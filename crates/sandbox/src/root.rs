@@ -40,6 +40,7 @@ const MASKED: &[&str] = &[
     "iomem",
     "ioports",
     "modules",
+    "pressure",
     "vmallocinfo",
     "slabinfo",
     "kpagecount",
@@ -257,7 +258,7 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
     }
     match etc {
         // A system of its own keeps its own settings, but is told where names are resolved.
-        Some(etc) if has_etc => attach_resolver(base.as_fd(), etc)?,
+        Some(etc) if has_etc => attach_resolver(memory.as_fd(), base.as_fd(), &etc)?,
         Some(etc) if parts.is_empty() => {
             make_directory(base.as_fd(), "var/log", 0o755)?;
             etc.attach(base.as_fd(), "etc")?;
@@ -327,7 +328,10 @@ pub fn empty(memory: BorrowedFd<'_>, directory: bool) -> Result<Tree> {
 }
 
 /// Which names there are and who answers for others: the host's say, also in a system of its own.
-fn attach_resolver(base: BorrowedFd<'_>, etc: Tree) -> Result<()> {
+fn attach_resolver(memory: BorrowedFd<'_>, base: BorrowedFd<'_>, etc: &Tree) -> Result<()> {
+    // The kernel clones parts only of what is mounted here; this one goes with the old root.
+    make_directory(memory, "etc", 0o755)?;
+    etc.attach(memory, "etc")?;
     for name in ["resolv.conf", "hosts"] {
         let ours = targets::find(etc.as_fd(), name)?;
         // A link there is left alone: it leads to what the system of its own would run.

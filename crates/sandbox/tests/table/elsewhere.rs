@@ -28,6 +28,8 @@ pub const ELSEWHERE: &[(&str, &str, &str, &str)] = &[
     ),
     ("P19", "a child holds the output and with it the end", "crates/place/tests/keeping.rs", "a_child_left_behind_does_not_hold_the_exit"),
     ("P20", "output without end fills the disk", "crates/place/tests/keeping.rs", "a_flood_of_output_is_kept_to_its_cap"),
+    ("P20", "readers that stall, and one that hangs up", "tests/workspaces/hostile.rs", "who_does_not_read_costs_no_memory"),
+    ("P20", "input that nobody reads piles up", "tests/workspaces/hostile.rs", "who_does_not_read_its_input_is_given_no_more"),
     ("P22", "what cannot be run passes for something that ran", "crates/sandbox/tests/place.rs", "start_failures"),
     ("N04", "a place reaches another by sockets, ports, files or keys", "crates/sandbox/tests/escapes.rs", "two_places"),
     ("N12", "root of a system of its own is root of something else", "crates/sandbox/tests/system.rs", "little_root"),
@@ -39,6 +41,7 @@ pub const ELSEWHERE: &[(&str, &str, &str, &str)] = &[
     ("F06", "a target is exchanged for a link while a place is made", "crates/sandbox/tests/layout.rs", "raced_targets"),
     ("F07", "a protected path is a link", "crates/sandbox/tests/layout.rs", "links_fail_closed"),
     ("F16", "attributes of the overlay are forged", "crates/sandbox/tests/layout.rs", "forged_attributes"),
+    ("I10", "the server is reached from inside", "tests/workspaces/hostile.rs", "the_server_is_out_of_reach_from_inside"),
     ("W05", "another host by CONNECT and absolute form", "crates/egress/tests/egress/proxies.rs", "connect_and_absolute_form"),
     ("W05", "another host by SOCKS", "crates/egress/tests/egress/proxies.rs", "socks"),
     (
@@ -47,6 +50,8 @@ pub const ELSEWHERE: &[(&str, &str, &str, &str)] = &[
         "crates/egress/tests/egress/names.rs",
         "literal_addresses_and_names_that_lead_inside_are_refused",
     ),
+    ("W06", "spellings of addresses that pass for names", "crates/egress/src/host.rs", "odd_spellings_of_addresses_are_no_names"),
+    ("W07", "names that look like listed ones", "crates/egress/src/policy.rs", "wildcards_are_below_at_any_depth_and_never_the_apex"),
     (
         "W08",
         "the name in TLS is another than the one that was looked up",
@@ -81,7 +86,19 @@ pub const ELSEWHERE: &[(&str, &str, &str, &str)] = &[
         "a_tighter_policy_closes_what_it_denies_and_nothing_else",
     ),
     ("R01", "a fork bomb keeps init from answering", "crates/sandbox/tests/resources.rs", "fork_bomb"),
+    (
+        "R01",
+        "a fork bomb keeps others from being served, or itself from being removed",
+        "tests/workspaces/hostile.rs",
+        "a_fork_bomb_harms_nobody_else_and_is_removed",
+    ),
     ("R12", "a stopped place cannot be ended", "crates/sandbox/tests/resources.rs", "stopped"),
+    (
+        "L09",
+        "whoever is killed takes something along, or leaves something behind",
+        "tests/crashes/rounds/mod.rs",
+        "whoever_is_killed_and_whenever_what_was_acknowledged_stays_and_nothing_else",
+    ),
     ("L10", "limits that the host cannot hold are left out silently", "crates/sandbox/tests/resources.rs", "refused"),
 ];
 

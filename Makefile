@@ -69,6 +69,7 @@ uninstall: ## Remove what `make install` put below PREFIX
 
 generate: ## Write the generated documentation anew
 	STEAD_UPDATE_DOCS=1 $(CARGO) $(TESTS) -p stead-domain -p stead-api -p stead --lib --bins in_the_documentation_is_current
+	STEAD_UPDATE_DOCS=1 $(CARGO) $(TESTS) -p stead-sandbox --test escapes
 
 clean: ## Remove what was built
 	$(CARGO) clean

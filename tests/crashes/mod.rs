@@ -4,6 +4,7 @@ mod backups;
 mod endings;
 mod kills;
 mod lost_replies;
+mod rounds;
 mod two_hosts;
 mod versions;
 

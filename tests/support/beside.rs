@@ -32,3 +32,13 @@ pub fn end(data_dir: &Path) {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+/// Asks the relay to end, which else waits for a minute whether somebody needs it.
+pub fn retire_relay(data_dir: &Path) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        if let Ok(mut client) = stead_egress::control::Client::connect(&data_dir.join("relay")).await {
+            let _ = client.retire().await;
+        }
+    });
+}

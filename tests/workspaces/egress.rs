@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Home, can_run};
 use crate::api::world::{expect, refused, text};
-use crate::support::Server;
+use crate::support::{Server, beside};
 
 /// A host outside that says something ten times a second to whoever connects.
 struct Outside {
@@ -56,13 +56,7 @@ struct RelayEnd<'a>(&'a Server);
 
 impl Drop for RelayEnd<'_> {
     fn drop(&mut self) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let directory = self.0.path().join("relay");
-        runtime.block_on(async {
-            if let Ok(mut client) = stead_egress::control::Client::connect(&directory).await {
-                let _ = client.retire().await;
-            }
-        });
+        beside::retire_relay(self.0.path());
     }
 }
 

@@ -4,6 +4,7 @@ mod changes;
 mod disk;
 mod egress;
 mod files;
+mod hostile;
 mod image;
 mod setup;
 
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::api::world::{ENVIRONMENTS, create, expect, text};
-use crate::support::{Http, Server};
+use crate::support::{Http, Reply, Server};
 
 /// An environment for one test. It is deleted at the end, so that nothing of it runs on.
 struct Home<'a> {
@@ -62,7 +63,6 @@ impl Drop for Home<'_> {
 }
 
 /// Whether this machine can make places at all; says so where it cannot.
-#[expect(clippy::print_stderr, reason = "what was not run must be seen")]
 fn can_run(server: &Server) -> bool {
     let http = server.http();
     let made = create(&http, json!({"name": "probe", "spec": {"sandbox": {"network_access": "disabled"}}, "allow_unenforced": true}));
@@ -70,7 +70,12 @@ fn can_run(server: &Server) -> bool {
     let reply = http.post(&format!("{path}/wake"), json!({}));
     http.delete(&path);
     if reply.status != 200 {
-        eprintln!("NOT RUN: this machine makes no places: {}", String::from_utf8_lossy(&reply.body));
+        not_run(&reply);
     }
     reply.status == 200
+}
+
+#[expect(clippy::print_stderr, reason = "what was not run must be seen")]
+fn not_run(reply: &Reply) {
+    eprintln!("NOT RUN: this machine cannot: {}", String::from_utf8_lossy(&reply.body));
 }

@@ -67,7 +67,7 @@ fn server_is_there() -> bool {
 
 /// Removes what a steward left that was killed, unless another one is there by now.
 fn clear(available: &Availability, run: &Path) {
-    let Ok(Some(held)) = steward_lock::take(run) else { return };
+    let Ok(Some(held)) = steward_lock::take_left(run) else { return };
     let name = run.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if let Ok(Some(group)) = Group::open(available, name) {
         // Its init ends by itself a moment after its keeper; whatever is slower is helped.

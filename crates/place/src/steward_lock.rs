@@ -22,20 +22,43 @@ pub fn take(directory: &Path) -> io::Result<Option<OwnedFd>> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             outcome => outcome?,
         }
-        let held = match open(directory) {
+        match lock(directory)? {
+            Locked::Ours(held) => return Ok(Some(held)),
+            Locked::Others => return Ok(None),
             // The one before us removed it a moment ago.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            outcome => outcome?,
-        };
-        match flock(&held, FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
-            outcome => outcome?,
-        }
-        // A directory that was removed between the two is nobody's: a lock on it would keep nobody out.
-        if rustix::fs::fstat(&held)?.st_nlink > 0 {
-            return Ok(Some(held));
+            Locked::Gone => {}
         }
     }
+}
+
+#[cfg(any(test, feature = "steward"))]
+/// Takes the lock of a directory that is there; none when somebody has it, and none when it is gone: nobody is to see it come back.
+pub fn take_left(directory: &Path) -> io::Result<Option<OwnedFd>> {
+    match lock(directory)? {
+        Locked::Ours(held) => Ok(Some(held)),
+        Locked::Others | Locked::Gone => Ok(None),
+    }
+}
+
+#[cfg(any(test, feature = "steward"))]
+enum Locked {
+    Ours(OwnedFd),
+    Others,
+    Gone,
+}
+
+#[cfg(any(test, feature = "steward"))]
+fn lock(directory: &Path) -> io::Result<Locked> {
+    let held = match open(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Locked::Gone),
+        outcome => outcome?,
+    };
+    match flock(&held, FlockOperation::NonBlockingLockExclusive) {
+        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Locked::Others),
+        outcome => outcome?,
+    }
+    // A directory that was removed between the two is nobody's: a lock on it would keep nobody out.
+    Ok(if rustix::fs::fstat(&held)?.st_nlink > 0 { Locked::Ours(held) } else { Locked::Gone })
 }
 
 /// Whether a steward holds it now.
@@ -77,5 +100,8 @@ mod tests {
         assert!(!is_held(&directory).unwrap());
         drop(take(&directory).unwrap().unwrap());
         assert!(!is_held(&directory).unwrap(), "whoever ends lets go");
+        let left = take_left(&directory).unwrap().unwrap();
+        remove(&directory, left).unwrap();
+        assert!(take_left(&directory).unwrap().is_none() && !directory.exists(), "what is gone stays gone");
     }
 }

@@ -347,8 +347,9 @@ fn inside(plan: &Plan, identity: Identity, trees: Option<Trees>, socket: &OwnedF
         let descriptors: Vec<_> = made.iter().map(AsFd::as_fd).collect();
         Writer::new(OUTLETS).send(socket.as_fd(), &descriptors).step("hand the ways out over")?;
     }
-    // Nothing of the inside is handed to what the host does with crashes.
-    let no_core = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    // Nothing of the inside is handed to what the host does with crashes. A limit of nothing keeps files away, but not a handler that gets
+    // them by a pipe: the kernel leaves that one alone only where the limit is one byte.
+    let no_core = rustix::process::Rlimit { current: Some(1), maximum: Some(1) };
     rustix::process::setrlimit(rustix::process::Resource::Core, no_core).step("forbid core dumps")?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let trees = match trees {

@@ -41,6 +41,7 @@ const MASKED: &[&str] = &[
     "iomem",
     "ioports",
     "modules",
+    "pressure",
     "vmallocinfo",
     "slabinfo",
     "kpagecount",

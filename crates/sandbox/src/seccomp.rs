@@ -19,6 +19,12 @@ const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
 const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
 const ABSENT: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
 const NO_FAMILY: u32 = libc::SECCOMP_RET_ERRNO | libc::EAFNOSUPPORT as u32;
+const NO_PROTOCOL: u32 = libc::SECCOMP_RET_ERRNO | libc::EPROTONOSUPPORT as u32;
+/// Answered as done, without being done.
+const PRETEND: u32 = libc::SECCOMP_RET_ERRNO;
+
+/// Opens a mount with other attributes; newer than the names that we have for numbers.
+const OPEN_TREE_ATTR: libc::c_long = 467;
 
 /// What nothing inside may do: other namespaces and mounts, the kernel's own keys, programs and memory, other processes' memory, the clock,
 /// modules, swap, accounting, and interfaces with a history of holes.
@@ -30,6 +36,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_pivot_root,
     libc::SYS_chroot,
     libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
     libc::SYS_move_mount,
     libc::SYS_fsopen,
     libc::SYS_fsconfig,
@@ -114,6 +121,7 @@ enum Verdict {
     Socket,
     Ioctl,
     Prlimit,
+    Setrlimit,
     /// Of any process but the first.
     NotOfFirst,
     /// Of any process but the first, and not of all of a user at once, which the number stands for.
@@ -142,6 +150,7 @@ fn verdict(number: u32, allowed: Allowed) -> Verdict {
         libc::SYS_socket | libc::SYS_socketpair => Verdict::Socket,
         libc::SYS_ioctl => Verdict::Ioctl,
         libc::SYS_prlimit64 => Verdict::Prlimit,
+        libc::SYS_setrlimit => Verdict::Setrlimit,
         libc::SYS_sched_setscheduler | libc::SYS_sched_setparam | libc::SYS_sched_setattr | libc::SYS_sched_setaffinity => {
             Verdict::NotOfFirst
         }
@@ -158,7 +167,6 @@ fn verdict(number: u32, allowed: Allowed) -> Verdict {
 }
 
 const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
-const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
 const JUMP_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const JUMP_AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
 const JUMP_ANY: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
@@ -178,22 +186,31 @@ fn block(verdict: Verdict) -> Vec<libc::sock_filter> {
     match verdict {
         Verdict::Return(value) => vec![give(value)],
         Verdict::Clone => vec![instruction(LOAD, 0, 0, argument(0)), instruction(JUMP_ANY, 0, 1, NAMESPACES), give(REFUSE), give(ALLOW)],
-        // Only local, internet and route sockets: no packets, no bluetooth, no way to a hypervisor, no other netlink.
+        // Only local, internet and route sockets: no packets, no bluetooth, no way to a hypervisor, no other netlink. Of the internet only
+        // TCP, UDP and ping: rarer families can also be had as protocols of this one.
         Verdict::Socket => vec![
             instruction(LOAD, 0, 0, argument(0)),
-            instruction(JUMP_EQUAL, 5, 0, libc::AF_UNIX as u32),
+            instruction(JUMP_EQUAL, 11, 0, libc::AF_UNIX as u32),
             instruction(JUMP_EQUAL, 4, 0, libc::AF_INET as u32),
             instruction(JUMP_EQUAL, 3, 0, libc::AF_INET6 as u32),
-            instruction(JUMP_EQUAL, 0, 3, libc::AF_NETLINK as u32),
+            instruction(JUMP_EQUAL, 0, 9, libc::AF_NETLINK as u32),
             instruction(LOAD, 0, 0, argument(2)),
-            instruction(JUMP_EQUAL, 0, 1, libc::NETLINK_ROUTE as u32),
+            instruction(JUMP_EQUAL, 6, 7, libc::NETLINK_ROUTE as u32),
+            instruction(LOAD, 0, 0, argument(2)),
+            instruction(JUMP_EQUAL, 4, 0, libc::IPPROTO_IP as u32),
+            instruction(JUMP_EQUAL, 3, 0, libc::IPPROTO_TCP as u32),
+            instruction(JUMP_EQUAL, 2, 0, libc::IPPROTO_UDP as u32),
+            instruction(JUMP_EQUAL, 1, 0, libc::IPPROTO_ICMP as u32),
+            instruction(JUMP_EQUAL, 0, 2, libc::IPPROTO_ICMPV6 as u32),
             give(ALLOW),
             give(NO_FAMILY),
+            give(NO_PROTOCOL),
         ],
-        // Nothing is typed into a terminal from inside.
+        // Nothing is typed into a terminal from inside, and none gets another of the kernel's many disciplines.
         Verdict::Ioctl => vec![
             instruction(LOAD, 0, 0, argument(1)),
-            instruction(JUMP_EQUAL, 1, 0, libc::TIOCSTI as u32),
+            instruction(JUMP_EQUAL, 2, 0, libc::TIOCSTI as u32),
+            instruction(JUMP_EQUAL, 1, 0, libc::TIOCSETD as u32),
             instruction(JUMP_EQUAL, 0, 1, libc::TIOCLINUX as u32),
             give(REFUSE),
             give(ALLOW),
@@ -222,14 +239,24 @@ fn block(verdict: Verdict) -> Vec<libc::sock_filter> {
             give(REFUSE),
             give(ALLOW),
         ],
-        // One's own limits only: those of init are not for others to set.
+        // One's own limits only: those of init are not for others to set. What init has set for core dumps stays: programs that forbid
+        // them are told yes, because there are none, and a lower limit would bring the host's handler of crashes into play.
         Verdict::Prlimit => vec![
             instruction(LOAD, 0, 0, argument(0)),
-            instruction(AND, 0, 0, u32::MAX),
-            instruction(JUMP_EQUAL, 1, 0, 0),
-            give(REFUSE),
+            instruction(JUMP_EQUAL, 0, 7, 0),
+            instruction(LOAD, 0, 0, argument(1)),
+            instruction(JUMP_EQUAL, 0, 4, libc::RLIMIT_CORE),
+            instruction(LOAD, 0, 0, argument(2)),
+            instruction(JUMP_EQUAL, 0, 4, 0),
+            instruction(LOAD, 0, 0, argument(2) + 4),
+            instruction(JUMP_EQUAL, 0, 2, 0),
             give(ALLOW),
+            give(REFUSE),
+            give(PRETEND),
         ],
+        Verdict::Setrlimit => {
+            vec![instruction(LOAD, 0, 0, argument(0)), instruction(JUMP_EQUAL, 0, 1, libc::RLIMIT_CORE), give(PRETEND), give(ALLOW)]
+        }
     }
 }
 
@@ -306,7 +333,6 @@ mod tests {
             let mut jump = |condition: bool| at += usize::from(if condition { step.jt } else { step.jf });
             match step.code {
                 LOAD => accumulator = u32::from_le_bytes(data[step.k as usize..step.k as usize + 4].try_into().unwrap()),
-                AND => accumulator &= step.k,
                 JUMP_EQUAL => jump(accumulator == step.k),
                 JUMP_AT_LEAST => jump(accumulator >= step.k),
                 JUMP_ANY => jump(accumulator & step.k != 0),
@@ -339,11 +365,25 @@ mod tests {
         assert_eq!(call(libc::SYS_clone, [(libc::CLONE_VM | libc::CLONE_THREAD) as u64, 0, 0, 0, 0, 0]), ALLOW);
         assert_eq!(call(libc::SYS_socket, [libc::AF_INET as u64, 1, 0, 0, 0, 0]), ALLOW);
         assert_eq!(call(libc::SYS_socket, [libc::AF_UNIX as u64, 1, 0, 0, 0, 0]), ALLOW);
+        for protocol in [libc::IPPROTO_TCP, libc::IPPROTO_UDP, libc::IPPROTO_ICMP, libc::IPPROTO_ICMPV6] {
+            assert_eq!(call(libc::SYS_socket, [libc::AF_INET6 as u64, 1, protocol as u64, 0, 0, 0]), ALLOW);
+        }
+        for protocol in [libc::IPPROTO_SCTP, libc::IPPROTO_MPTCP, libc::IPPROTO_UDPLITE, libc::IPPROTO_RAW] {
+            assert_eq!(call(libc::SYS_socket, [libc::AF_INET as u64, 1, protocol as u64 | high, 0, 0, 0]), NO_PROTOCOL);
+        }
         assert_eq!(call(libc::SYS_socket, [libc::AF_VSOCK as u64, 1, 0, 0, 0, 0]), NO_FAMILY);
         assert_eq!(call(libc::SYS_socket, [libc::AF_NETLINK as u64, 3, libc::NETLINK_ROUTE as u64, 0, 0, 0]), ALLOW);
         assert_eq!(call(libc::SYS_socket, [libc::AF_NETLINK as u64, 3, libc::NETLINK_NETFILTER as u64, 0, 0, 0]), NO_FAMILY);
         assert_eq!(call(libc::SYS_prlimit64, [0; 6]), ALLOW);
         assert_eq!(call(libc::SYS_prlimit64, [1, 0, 0, 0, 0, 0]), REFUSE);
+        let core = u64::from(libc::RLIMIT_CORE);
+        for (new, expected) in [(0, ALLOW), (7, PRETEND), (high, PRETEND)] {
+            assert_eq!(call(libc::SYS_prlimit64, [0, core, new, 0, 0, 0]), expected);
+            assert_eq!(call(libc::SYS_prlimit64, [0, core | high, new, 0, 0, 0]), expected);
+        }
+        assert_eq!(call(libc::SYS_prlimit64, [0, 7, 7, 0, 0, 0]), ALLOW);
+        assert_eq!(call(libc::SYS_setrlimit, [core, 7, 0, 0, 0, 0]), PRETEND);
+        assert_eq!(call(libc::SYS_setrlimit, [7, 7, 0, 0, 0, 0]), ALLOW);
         assert_eq!(call(libc::SYS_clone3, [0; 6]), ABSENT);
         assert_eq!(call(libc::SYS_openat2, [0; 6]), ABSENT);
         assert_eq!(call(libc::SYS_sched_setaffinity, [1, 8, 0, 0, 0, 0]), REFUSE);

@@ -1,35 +1,48 @@
 //! Hostile code inside a place: every probe must fail there, as root and as an ordinary user. Those that work on the host are run there too.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod bubblewrap;
 mod common;
 mod probes;
+mod table;
 
 use std::fs;
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::Path;
 use std::process::Child;
 
 use common::{Case, Outcome, command, plan, run};
 use probes::{PRELUDE, Probe};
+use stead_sandbox::cgroup::{Availability, Group, Limits};
 use stead_sandbox::{Bind, Network, Place, Plan};
+use table::Verdict;
 
 const CASES: &[(&str, Case)] = &[
     ("every probe fails", every_probe),
+    ("who wants more than it may have does not get it", every_bounded_probe),
+    ("the same probes under bubblewrap", under_bubblewrap),
     ("two places do not reach each other", two_places),
     ("with the host's network, the rest still fails", host_network),
 ];
 
 fn main() {
-    common::main(CASES);
+    let Some(directory) = common::begin() else { return };
+    common::run_all(CASES, directory.path());
+    // Who was started by root has left its results there.
+    if std::env::var_os("AFTER_ROOT").is_none() {
+        table::settle(directory.path(), bubblewrap::version().filter(|_| table::updating()));
+    }
 }
 
 /// What there is on the host to be reached.
 struct Host {
     facts: String,
     directory: std::path::PathBuf,
-    _listeners: (UnixListener, UnixListener, TcpListener),
+    _listeners: (UnixListener, UnixListener, UnixDatagram, TcpListener),
+    /// Not closed by whoever is started with it: that is for the sandbox to do.
+    _inheritable: std::os::fd::OwnedFd,
     /// Holds what only Python can make without unsafe code, until it is told to remove it.
     holder: Child,
 }
@@ -47,6 +60,7 @@ impl Host {
         let listeners = (
             UnixListener::bind(&socket).unwrap(),
             UnixListener::bind_addr(&SocketAddr::from_abstract_name(&abstract_name).unwrap()).unwrap(),
+            UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(format!("{abstract_name}-datagrams")).unwrap()).unwrap(),
             tcp.try_clone().unwrap(),
         );
         let facts = format!(
@@ -62,6 +76,7 @@ shared = libc.shmget(HOST_SHARED_KEY, 4096, 0o1666)
 queue = rt.mq_open(HOST_QUEUE.encode(), os.O_CREAT | os.O_RDWR, 0o666, None)
 name = '/dev/shm/' + HOST_SHARED_NAME
 open(name, 'w').close()
+signal.signal(signal.SIGURG, lambda *_: open(HOST_DIRECTORY + '/signalled', 'w').close())
 print('ready' if shared >= 0 and queue >= 0 else 'failed', flush=True)
 sys.stdin.read()
 libc.shmctl(shared, 0, None)
@@ -78,7 +93,13 @@ os.unlink(name)
         let mut ready = String::new();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(holder.stdout.take().unwrap()), &mut ready).unwrap();
         assert_eq!(ready, "ready\n");
-        Self { facts, directory, _listeners: listeners, holder }
+        let inheritable = rustix::io::dup(fs::File::open(directory.join("file")).unwrap()).unwrap();
+        Self { facts, directory, _listeners: listeners, _inheritable: inheritable, holder }
+    }
+
+    /// Whether a signal from inside has arrived here.
+    fn was_signalled(&self) -> bool {
+        self.directory.join("signalled").exists()
     }
 
     fn script(&self, probe: &Probe) -> String {
@@ -105,46 +126,81 @@ fn hostile_plan(directory: &Path, host: &Host) -> Plan {
     Plan { binds: vec![Bind::read_write(&workspace, "/workspace")], ..plan(directory) }
 }
 
+/// What became of a probe, by how it ended; none if it is wrong in itself, so that it would fail everywhere and prove nothing.
+fn verdict(probe: &Probe, host: &Host, code: Option<i32>, text: &str) -> Option<Verdict> {
+    let wrong = ["SyntaxError", "NameError", "TypeError", "AttributeError", "IndexError", "KeyError", "struct.error"];
+    if wrong.iter().any(|name| text.contains(name)) {
+        return None;
+    }
+    // Who has to be ended from outside has stopped something.
+    Some(match code {
+        Some(0 | HUNG) => Verdict::Possible,
+        _ if host.was_signalled() => Verdict::Possible,
+        Some(ONLY_INSIDE) => Verdict::Contained,
+        _ if probe.contained => Verdict::Contained,
+        _ => Verdict::Refused,
+    })
+}
+
+/// As a probe says that it worked, on something that is the place's own.
+const ONLY_INSIDE: i32 = 3;
+
+/// As `timeout` says it.
+const HUNG: i32 = 137;
+
+/// Runs probes in a place and keeps what became of them. Gives what must not be.
+fn attempt<'a>(directory: &Path, host: &Host, place: &mut Place, probes: impl Iterator<Item = &'a Probe>) -> Vec<String> {
+    let (mut failed, mut count) = (Vec::new(), 0);
+    for probe in probes {
+        if let Some(why) = cannot_be_tried(probe) {
+            println!("{} {}: NOT RUN: {why}", probe.id, probe.what);
+            table::keep(directory, table::column(false), probe.id, probe.what, &Verdict::NotRun(why.to_owned()));
+            continue;
+        }
+        let script = host.script(probe);
+        let (exit, text) = run(place, &command(&["timeout", "-s", "KILL", "20", "python3", "-S", "-c", &script]));
+        count += 1;
+        let Some(verdict) = verdict(probe, host, exit.code, &text) else {
+            failed.push(format!("{} {}: is no probe: {text}", probe.id, probe.what));
+            continue;
+        };
+        table::keep(directory, table::column(false), probe.id, probe.what, &verdict);
+        if std::env::var_os("VERBOSE").is_some() {
+            println!("{} {}: {verdict} {:?} {}", probe.id, probe.what, exit.code, text.lines().last().unwrap_or_default());
+        }
+        if verdict == Verdict::Possible {
+            failed.push(format!("{} {}: worked inside: {text}", probe.id, probe.what));
+        }
+        if probe.works_outside {
+            let outside = std::process::Command::new("python3")
+                .args(["-S", "-c", &script])
+                .env_clear()
+                .env("PATH", "/usr/bin:/bin")
+                .output()
+                .unwrap();
+            if !outside.status.success() {
+                let text = String::from_utf8_lossy(&outside.stderr).into_owned();
+                failed.push(format!("{} {}: does not work outside either: {text}", probe.id, probe.what));
+            }
+        }
+    }
+    assert_eq!(run(place, &command(&["true"])).0.code, Some(0), "init still answers");
+    println!("{} of {count} probes failed, as they must", count - failed.len());
+    failed
+}
+
+fn cannot_be_tried(probe: &Probe) -> Option<&'static str> {
+    let device = probe.script.contains("/workspace/zero") && !rustix::process::geteuid().is_root();
+    device.then_some("only root can put a device there")
+}
+
 fn every_probe(directory: &Path) -> Outcome {
     let host = Host::new(directory);
     let plan = hostile_plan(directory, &host);
     let mut place = Place::start(&plan).unwrap();
-    let (mut failed, mut count) = (Vec::new(), 0);
-    for probe in probes::all() {
-        if probe.script.contains("/workspace/zero") && !rustix::process::geteuid().is_root() {
-            println!("{} {}: NOT RUN: only root can put a device there", probe.id, probe.what);
-            continue;
-        }
-        let script = host.script(probe);
-        let (exit, text) = run(&mut place, &command(&["timeout", "-s", "KILL", "20", "python3", "-c", &script]));
-        if std::env::var_os("VERBOSE").is_some() {
-            println!("{} {}: {:?}", probe.id, probe.what, exit.code.or(exit.signal));
-        }
-        count += 1;
-        if exit.code == Some(0) {
-            failed.push(format!("{} {}: worked inside: {text}", probe.id, probe.what));
-        }
-        // A probe that is wrong in itself would fail everywhere and prove nothing.
-        if text.contains("SyntaxError") || text.contains("NameError") || text.contains("TypeError") || text.contains("AttributeError") {
-            failed.push(format!("{} {}: is no probe: {text}", probe.id, probe.what));
-        }
-        if probe.works_outside {
-            let outside =
-                std::process::Command::new("python3").args(["-c", &script]).env_clear().env("PATH", "/usr/bin:/bin").output().unwrap();
-            if !outside.status.success() {
-                failed.push(format!(
-                    "{} {}: does not work outside either: {}",
-                    probe.id,
-                    probe.what,
-                    String::from_utf8_lossy(&outside.stderr)
-                ));
-            }
-        }
-    }
-    assert_eq!(run(&mut place, &command(&["true"])).0.code, Some(0), "init still answers");
+    let failed = attempt(directory, &host, &mut place, probes::all());
     drop(place);
-    assert!(failed.is_empty(), "{} of {count}:\n{}", failed.len(), failed.join("\n"));
-    println!("{count} probes failed, as they must");
+    assert!(failed.is_empty(), "{}:\n{}", failed.len(), failed.join("\n"));
     // Nothing set-user-id, nothing of another owner lies where the host would find it.
     let workspace = directory.join("workspace");
     for entry in fs::read_dir(&workspace).unwrap() {
@@ -154,6 +210,63 @@ fn every_probe(directory: &Path) -> Outcome {
         assert_eq!(mode & 0o6000, 0, "{:?}", entry.path());
     }
     Ok(())
+}
+
+fn every_bounded_probe(directory: &Path) -> Outcome {
+    let available = Availability::probe();
+    let limits = Limits { pids: Some(64), memory_bytes: Some(64 << 20), ..Limits::default() };
+    let made = available.prepare().and_then(|()| Group::create(&available, &format!("test-escapes-{}", std::process::id()), limits));
+    let group = match made {
+        Ok(group) => group,
+        Err(error) => {
+            let why = Verdict::NotRun("no group of processes can be bounded by this caller".to_owned());
+            for probe in probes::bounded() {
+                table::keep(directory, table::column(false), probe.id, probe.what, &why);
+            }
+            return Err(error.to_string());
+        }
+    };
+    let host = Host::new(directory);
+    let plan = Plan { group: Some(group.clone()), ..hostile_plan(directory, &host) };
+    let mut place = Place::start(&plan).unwrap();
+    let failed = attempt(directory, &host, &mut place, probes::bounded());
+    place.end();
+    group.kill().and_then(|()| group.remove()).unwrap();
+    assert!(failed.is_empty(), "{}:\n{}", failed.len(), failed.join("\n"));
+    Ok(())
+}
+
+/// What it lets through is its own affair: nothing fails here.
+fn under_bubblewrap(directory: &Path) -> Outcome {
+    if !table::updating() {
+        return Err("only when the page is written, with STEAD_UPDATE_DOCS=1".to_owned());
+    }
+    let host = Host::new(directory);
+    hostile_plan(directory, &host);
+    let workspace = directory.join("workspace");
+    let usable = match bubblewrap::version() {
+        None => Err("there is no bubblewrap here".to_owned()),
+        Some(_) => match bubblewrap::run(&workspace, "print('fine')") {
+            (Some(0), _) => Ok(()),
+            (_, text) => Err(format!("bubblewrap does not start: {}", text.trim().replace(['|', '\n'], " "))),
+        },
+    };
+    for probe in probes::all().chain(probes::bounded()) {
+        let verdict = match (&usable, cannot_be_tried(probe)) {
+            (Err(why), _) => Verdict::NotRun(why.clone()),
+            (_, Some(why)) => Verdict::NotRun(why.to_owned()),
+            _ => {
+                let (code, text) = bubblewrap::run(&workspace, &host.script(probe));
+                let verdict = verdict(probe, &host, code, &text).unwrap();
+                if std::env::var_os("VERBOSE").is_some() {
+                    println!("bubblewrap: {} {}: {verdict} {code:?} {}", probe.id, probe.what, text.lines().last().unwrap_or_default());
+                }
+                verdict
+            }
+        };
+        table::keep(directory, table::column(true), probe.id, probe.what, &verdict);
+    }
+    usable
 }
 
 fn two_places(directory: &Path) -> Outcome {
@@ -209,8 +322,8 @@ fn host_network(directory: &Path) -> Outcome {
     for probe in
         probes::all().filter(|probe| ["I0", "P03", "P04", "S12", "S13", "S14", "N17", "N20"].iter().any(|id| probe.id.starts_with(id)))
     {
-        let (exit, text) = run(&mut place, &command(&["timeout", "-s", "KILL", "20", "python3", "-c", &host.script(probe)]));
-        if exit.code == Some(0) {
+        let (exit, text) = run(&mut place, &command(&["timeout", "-s", "KILL", "20", "python3", "-S", "-c", &host.script(probe)]));
+        if verdict(probe, &host, exit.code, &text) == Some(Verdict::Possible) {
             failed.push(format!("{} {}: {text}", probe.id, probe.what));
         }
     }

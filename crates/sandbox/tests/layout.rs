@@ -24,6 +24,7 @@ const CASES: &[(&str, Case)] = &[
     ("files in memory are bounded together", bounded_memory),
     ("layers can be held beyond the end", held_layers),
     ("a workspace that is exchanged for a link meanwhile stays what it was", exchanged_workspace),
+    ("targets that are exchanged for links all the time lead nowhere", raced_targets),
 ];
 
 fn main() {
@@ -372,5 +373,40 @@ fn exchanged_workspace(directory: &Path) -> Outcome {
     let (_, text) = run(&mut place, &command(&["ls", "/workspace"]));
     fs::remove_file(&workspace).unwrap();
     assert_eq!(text, "right\n");
+    Ok(())
+}
+
+/// Somebody who may write to the workspace, such as another place on it, while a place is being made there.
+fn raced_targets(directory: &Path) -> Outcome {
+    let (workspace, victim) = (fresh(directory, "raced"), fresh(directory, "victim"));
+    fs::create_dir(workspace.join("a")).unwrap();
+    fs::write(victim.join("config"), "kept").unwrap();
+    symlink(&victim, workspace.join("b")).unwrap();
+    let exchange = "
+import ctypes, os, sys
+os.chdir(sys.argv[1]); libc = ctypes.CDLL(None)
+while os.getppid() == int(sys.argv[2]): libc.syscall(316, -100, b'a', -100, b'b', 2)";
+    let own = std::process::id().to_string();
+    let mut racer = std::process::Command::new("python3").args(["-c", exchange]).arg(&workspace).arg(own).spawn().unwrap();
+    let rounds = if std::env::var_os("STEAD_PROVE").is_some() { 5000 } else { 150 };
+    let (mut made, mut refused) = (0, 0);
+    for _ in 0..rounds {
+        let below = Bind { make_target: true, ..Bind::read_only("/usr", "/workspace/a/deep/data") };
+        let plan = Plan {
+            binds: vec![below, Bind::read_write(&workspace, "/workspace")],
+            protected: vec!["/workspace/a/config".into(), "/workspace/a/new".into()],
+            hidden: vec!["/workspace/a/secret".into()],
+            ..plan(directory)
+        };
+        match Place::start(&plan) {
+            Ok(_) => made += 1,
+            Err(_) => refused += 1,
+        }
+        assert_eq!(contents(&victim), ["config=kept"], "after {made} that were made and {refused} that were refused");
+    }
+    racer.kill().unwrap();
+    racer.wait().unwrap();
+    assert!(refused > 0, "nothing was raced");
+    println!("{made} made, {refused} refused");
     Ok(())
 }

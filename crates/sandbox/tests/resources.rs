@@ -157,7 +157,7 @@ fn raised(directory: &Path) -> Outcome {
     for attempt in [
         "import os; os.nice(-1)",
         "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))",
-        "import resource; resource.setrlimit(resource.RLIMIT_CORE, (1, 1))",
+        "import resource; resource.setrlimit(resource.RLIMIT_CORE, (9999, 9999)); assert resource.getrlimit(resource.RLIMIT_CORE)[0] > 1",
         "import resource; h = resource.getrlimit(resource.RLIMIT_NOFILE)[1]; resource.setrlimit(resource.RLIMIT_NOFILE, (h, h + 1))",
         "import os; os.write(os.open('/proc/self/oom_score_adj', os.O_WRONLY), b'-1000')",
         "import os; os.write(os.open('/proc/1/oom_score_adj', os.O_WRONLY), b'1000')",

@@ -22,25 +22,40 @@ pub type Outcome = Result<(), String>;
 
 /// Runs all cases as who we are, and if that is root, once more as an ordinary user.
 pub fn main(cases: &[(&str, Case)]) {
-    // Who lists tests instead of running them wants none from here.
-    if std::env::args().any(|argument| argument == "--list") {
-        return;
+    if let Some(directory) = begin() {
+        run_all(cases, directory.path());
+    }
+}
+
+/// A directory for all cases; none for who only wants to know what there is to run.
+pub fn begin() -> Option<tempfile::TempDir> {
+    let mut arguments = std::env::args();
+    if arguments.any(|argument| argument == "--list") {
+        // All cases in one go: who makes a place has one thread, and nothing here is ignored.
+        if !std::env::args().any(|argument| argument == "--ignored") {
+            println!("all_cases: test");
+        }
+        return None;
     }
     let directory = tempfile::Builder::new().prefix("stead-place-").tempdir().unwrap();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    Some(directory)
+}
+
+pub fn run_all(cases: &[(&str, Case)], directory: &Path) {
     let caller = if rustix::process::geteuid().is_root() { "root" } else { "an ordinary user" };
     for (name, case) in cases {
         let began = Instant::now();
-        match case(directory.path()) {
+        match case(directory) {
             Ok(()) => println!("as {caller}: {name} ... ok ({} ms)", began.elapsed().as_millis()),
             Err(reason) => println!("as {caller}: {name} ... NOT RUN: {reason}"),
         }
     }
     if caller == "root" {
         // Where the ordinary user can read it, with temporary files of its own.
-        let program = directory.path().join("again");
+        let program = directory.join("again");
         std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-        let own = directory.path().join("own");
+        let own = directory.join("own");
         std::fs::create_dir(&own).unwrap();
         chown(&own, Some(ORDINARY), Some(ORDINARY)).unwrap();
         let id = ORDINARY.to_string();

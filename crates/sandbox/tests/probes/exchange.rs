@@ -5,6 +5,11 @@ use super::{Probe, checked, probe};
 pub const PROBES: &[Probe] = &[
     checked("I01", "connect to a socket of the host by its path", "socket.socket(socket.AF_UNIX).connect(HOST_SOCKET); got(True)"),
     checked("I02", "connect to an abstract socket of the host", "socket.socket(socket.AF_UNIX).connect('\\0' + HOST_ABSTRACT); got(True)"),
+    checked(
+        "I02",
+        "send to an abstract socket of the host",
+        "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.sendto(b'x', '\\0' + HOST_ABSTRACT + '-datagrams'); got(True)",
+    ),
     probe(
         "I03",
         "find agents and daemons",
@@ -23,11 +28,28 @@ pub const PROBES: &[Probe] = &[
 rt = ctypes.CDLL('librt.so.1', use_errno=True); got(rt.mq_open(HOST_QUEUE.encode(), 0) >= 0)",
     ),
     checked("I05", "see shared memory of the host by name", "got(os.path.exists('/dev/shm/' + HOST_SHARED_NAME))"),
+    probe(
+        "I06",
+        "pretend to be another when asked who is there",
+        "
+a, b = socket.socketpair(socket.AF_UNIX)
+a.sendmsg([b'x'], [(socket.SOL_SOCKET, 2, struct.pack('iii', 1, 0, 0))]); got(True)",
+    ),
+    probe(
+        "I07",
+        "take another's terminal",
+        "
+m, s = os.openpty()
+if os.fork() == 0:
+    os.setsid(); fcntl.ioctl(s, 0x540E, 0); os.fork() or time.sleep(1); time.sleep(1); os._exit(0)
+time.sleep(0.1); os.setsid() if os.getpid() != os.getsid(0) else None
+fcntl.ioctl(s, 0x540E, 1); got(True)",
+    ),
     probe("I07", "see terminals of the host", "got([n for n in os.listdir('/dev/pts') if n != 'ptmx'])"),
     probe("I07", "open the console", "os.open('/dev/console', os.O_RDWR); got(True)"),
     probe("I07", "have a terminal that was not given", "os.open('/dev/tty', os.O_RDWR); got(True)"),
     probe("I08", "see a variable of the keeper's", "got('HOST_SECRET' in os.environ)"),
-    probe("I08", "see more variables than were given", "got(set(os.environ) - {'PATH', 'LC_CTYPE'})"),
+    probe("I08", "see more variables than were given", "got(set(os.environ) - {'PATH', 'LC_CTYPE', 'PWD'})"),
     probe(
         "I11",
         "find a descriptor that was not given",
@@ -42,14 +64,21 @@ rt = ctypes.CDLL('librt.so.1', use_errno=True); got(rt.mq_open(HOST_QUEUE.encode
     probe("F08", "link a file of the system into the workspace", "os.link('/etc/passwd', '/workspace/linked'); got(True)"),
     probe(
         "F12",
-        "list disks and memory",
-        "got([d for d in os.listdir('/dev') if d not in 'null zero full random urandom tty pts ptmx shm fd stdin stdout stderr'.split()])",
+        "open disks and memory",
+        "
+known = 'null zero full random urandom tty pts ptmx shm fd stdin stdout stderr'.split()
+got([d for d in os.listdir('/dev') if d not in known and opens('/dev/' + d, os.O_RDONLY)])",
     ),
-    probe("F21", "write beside the devices", "open('/dev/x', 'w'); got(True)"),
+    probe("F26", "write a program of the system", "os.open('/usr/bin/env', os.O_WRONLY); got(True)"),
     probe("F32", "write what is run", "os.open('/proc/self/exe', os.O_WRONLY); got(True)"),
     probe(
         "F38",
         "write the system",
-        "got([p for p in ('/usr/x', '/etc/x', '/bin/x', '/x', '/opt/x', '/var/x', '/lib/x') if not call(2, p.encode(), os.O_CREAT | os.O_WRONLY, 0o644)[0] < 0])",
+        "got([p for p in ('/usr/x', '/bin/x', '/lib/x', '/sbin/x', '/usr/lib/x') if opens(p, os.O_CREAT | os.O_WRONLY)])",
+    ),
+    probe(
+        "F38",
+        "write what the system knows of its users",
+        "got([p for p in ('/etc/passwd', '/etc/group', '/etc/hosts') if opens(p, os.O_WRONLY)])",
     ),
 ];

@@ -13,7 +13,7 @@ pub const PROBES: &[Probe] = &[
     probe("W01", "send to everybody", "
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1); s.sendto(b'x', ('255.255.255.255', 9)); got(True)"),
     probe("W01", "make an interface", "got(subprocess.run(['ip', 'link', 'add', 'd0', 'type', 'dummy']).returncode == 0)"),
-    probe("W01", "make a route", "got(subprocess.run(['ip', 'route', 'add', 'default', 'dev', 'lo']).returncode == 0)"),
+    probe("W01", "make a route", "inside(subprocess.run(['ip', 'route', 'add', 'default', 'dev', 'lo']).returncode == 0)"),
     probe("W01", "open a tunnel", "os.open('/dev/net/tun', os.O_RDWR); got(True)"),
     probe("W02", "resolve a name", "socket.getaddrinfo('example.com', 80); got(True)"),
     probe("W02", "resolve by a shell", "got(subprocess.run(['timeout', '2', 'getent', 'ahosts', 'example.com']).returncode == 0)"),

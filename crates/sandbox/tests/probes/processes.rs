@@ -1,13 +1,28 @@
 //! P: processes and how they are started.
 
-use super::{Probe, checked, probe};
+use super::{Probe, checked, contained, probe};
 
 pub const PROBES: &[Probe] = &[
-    probe("P02", "read the memory of a process of the host", "succeeds(310, HOST_PID, 0, 0, 0, 0, 0)"),
-    probe("P02", "write the memory of a process of the host", "succeeds(311, HOST_PID, 0, 0, 0, 0, 0)"),
+    probe(
+        "P02",
+        "read the memory of a process of the host",
+        "
+b = ctypes.create_string_buffer(8); v = struct.pack('QQ', ctypes.addressof(b), 8)
+succeeds(310, HOST_PID, v, 1, v, 1, 0)",
+    ),
+    probe(
+        "P02",
+        "write the memory of a process of the host",
+        "
+b = ctypes.create_string_buffer(8); v = struct.pack('QQ', ctypes.addressof(b), 8)
+# To where nothing is: who may write is told so.
+got(call(311, HOST_PID, v, 1, struct.pack('QQ', 8, 8), 1, 0)[1] not in ('EPERM', 'ESRCH'))",
+    ),
     checked("P03", "signal a process of the host", "os.kill(HOST_PID, 0); got(True)"),
     checked("P03", "signal the group of a process of the host", "os.killpg(HOST_GROUP, 0); got(True)"),
     checked("P03", "hold a process of the host", "d = os.pidfd_open(HOST_PID); signal.pidfd_send_signal(d, 0); got(True)"),
+    contained("P03", "signal everybody", "os.kill(-1, signal.SIGURG); time.sleep(0.1); got(False)"),
+    probe("P03", "belong to a group or session of the host", "got(os.getpgid(0) == 0 or os.getsid(0) == 0)"),
     checked("P04", "read the environment of a process of the host", "reads('/proc/%d/environ' % HOST_PID)"),
     checked("P04", "read the arguments of a process of the host", "reads('/proc/%d/cmdline' % HOST_PID)"),
     checked("P04", "read the memory map of a process of the host", "reads('/proc/%d/maps' % HOST_PID)"),
@@ -25,8 +40,31 @@ pub const PROBES: &[Probe] = &[
     probe("P07", "open init's directory", "os.open('/proc/1/cwd/', os.O_RDONLY); got(True)"),
     probe("P07", "run what init runs", "os.open('/proc/1/exe', os.O_RDONLY); got(True)"),
     probe("P07", "see what init waits for", "reads('/proc/1/syscall')"),
+    probe(
+        "P07",
+        "write anything that is told of init",
+        "
+def took(path):
+    try: return os.write(os.open(path, os.O_WRONLY | os.O_NONBLOCK), b'0')
+    except OSError: return 0
+found = [os.path.join(d, f) for d, _, names in os.walk('/proc/1') for f in names]
+found = [f for f in found if took(f)]
+print(found); got(found)",
+    ),
     probe("P08", "take a descriptor of init's", "d = os.pidfd_open(1); succeeds(438, d, 3, 0)"),
     probe("P08", "compare with init", "succeeds(312, os.getpid(), 1, 0, 0, 0)"),
+    probe("P08", "advise init's memory away", "d = os.pidfd_open(1); succeeds(440, d, struct.pack('QQ', 0, 4096), 1, 21, 0)"),
+    probe("P08", "release init's memory", "d = os.pidfd_open(1); succeeds(448, d, 0)"),
+    probe("P08", "share a core with init", "got(libc.prctl(62, 1, 1, 0, 0) == 0)"),
+    probe(
+        "P09",
+        "end init by a queued signal",
+        "
+for kind in (-1, -6, 0, 128):
+    call(129, 1, 9, struct.pack('iii', 9, 0, kind).ljust(128, b'\\0'))
+call(234, 1, 1, 9); call(200, 1, 9)
+time.sleep(0.05); os.kill(1, 0); got(False)",
+    ),
     probe("P09", "end init", "os.kill(1, 9); time.sleep(0.05); os.kill(1, 0); got(False)"),
     probe("P09", "stop init", "os.kill(1, 19); time.sleep(0.05); got(open('/proc/1/stat').read().split()[2] == 'T')"),
     probe(
@@ -34,18 +72,35 @@ pub const PROBES: &[Probe] = &[
         "interrupt init",
         "[os.kill(1, s) for s in range(1, 65) if s not in (32, 33)]; time.sleep(0.05); os.kill(1, 0); got(False)",
     ),
-    probe("P16", "leave a core dump", "import resource; resource.setrlimit(resource.RLIMIT_CORE, (1 << 20, 1 << 20)); got(True)"),
-    probe("P16", "set what happens to core dumps", "writes('/proc/sys/kernel/core_pattern', b'|/workspace/x')"),
+    probe(
+        "P16",
+        "leave a core dump",
+        "
+try: resource.setrlimit(resource.RLIMIT_CORE, (1 << 20, 1 << 20))
+except (OSError, ValueError): pass
+got(resource.getrlimit(resource.RLIMIT_CORE)[0] > 1)",
+    ),
+    probe(
+        "P16",
+        "have a crash handed to the host's handler",
+        "
+# The kernel asks a handler that reads from a pipe whatever the limit is, unless it is one byte.
+try: resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+except (OSError, ValueError): pass
+call(160, 4, struct.pack('QQ', 0, 0))
+got(resource.getrlimit(resource.RLIMIT_CORE) != (1, 1))",
+    ),
+    probe("P16", "set what happens to core dumps", "changes('/proc/sys/kernel/core_pattern')"),
     probe(
         "P17",
         "begin with signals ignored or held back",
         "
 t = open('/proc/self/status').read()
 bits = [int(l.split()[1], 16) for l in t.splitlines() if l.startswith(('SigBlk', 'SigIgn'))]
-# Python itself ignores SIGPIPE and SIGXFSZ.
-got(bits[0] or bits[1] & ~((1 << 12) | (1 << 24)))",
+# Python itself ignores SIGPIPE and SIGXFSZ, and the C library keeps two for itself.
+got(bits[0] or bits[1] & ~((1 << 12) | (1 << 24) | (3 << 31)))",
     ),
-    probe("P23", "bound what init may use", "import resource; resource.prlimit(1, resource.RLIMIT_NPROC, (1, 1)); got(True)"),
+    probe("P23", "bound what init may use", "resource.prlimit(1, resource.RLIMIT_NPROC, (1, 1)); got(True)"),
     probe("P23", "slow init down", "os.setpriority(os.PRIO_PROCESS, 1, 19); got(True)"),
     probe("P23", "slow init down with all of its user", "os.setpriority(os.PRIO_USER, os.getuid(), 19); got(True)"),
     probe("P23", "slow init down with its group", "os.setpriority(os.PRIO_PGRP, 1, 19); got(True)"),

@@ -114,7 +114,7 @@ impl Call {
     /// The version that brought it. Whoever is older does not understand it, and hangs up.
     pub fn since(&self) -> u32 {
         match self {
-            Self::Follow { .. } | Self::Unfollow { .. } => 2,
+            Self::Follow { .. } | Self::Unfollow { .. } | Self::Errand { .. } => 2,
             _ => 1,
         }
     }

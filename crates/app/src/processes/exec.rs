@@ -111,7 +111,8 @@ async fn collect(place: &dyn Place, process: &Process, end: u64) -> Result<([Vec
     let mut truncated = [false, false];
     let (mut from, mut near) = (0, None);
     while from < end && truncated != [true, true] {
-        let output = place.read(environment, id, from, near, None, PIECE).await?;
+        let left = usize::try_from(end - from).unwrap_or(PIECE).min(PIECE);
+        let output = place.read(environment, id, from, near, None, left).await?;
         for frame in output.frames {
             match frame {
                 Frame::Bytes { stream, bytes, .. } => {

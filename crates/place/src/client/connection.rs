@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stead_domain::ids::ProcessId;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::net::unix::OwnedReadHalf;
+use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
 
+use super::outgoing::Outgoing;
 use crate::blueprint::Blueprint;
 use crate::protocol::{Answer, Call, Decoder, LAST, PROTOCOL, Progress, Refusal, Request, Start, Word, encode};
 
@@ -37,8 +38,7 @@ pub enum Trouble {
 }
 
 pub struct Connection {
-    /// Whole messages: a caller that goes away in the middle of one does not garble the next.
-    outgoing: mpsc::UnboundedSender<Vec<u8>>,
+    outgoing: Arc<Outgoing>,
     next: AtomicU64,
     /// The version of the definition that the place was made from.
     version: AtomicU64,
@@ -110,7 +110,8 @@ impl Connection {
     fn over(stream: UnixStream, tasks: &TaskTracker) -> Arc<Self> {
         let (reading, writing) = stream.into_split();
         let shared = Arc::new(Shared::default());
-        let (outgoing, messages) = mpsc::unbounded_channel();
+        let outgoing = Arc::new(Outgoing::new(writing));
+        let said = Arc::clone(&outgoing);
         let heard = Arc::clone(&shared);
         let (sender, receiver) = oneshot::channel();
         // What a steward says of itself before it was asked anything.
@@ -120,7 +121,7 @@ impl Connection {
             // Either half that ends is the end of both.
             tokio::select! {
                 _ = listen(reading, &heard) => {}
-                _ = speak(writing, messages) => {}
+                _ = said.drain() => {}
             }
             let mut state = heard.lock();
             state.gone = true;
@@ -190,7 +191,7 @@ impl Connection {
             }
             state.waiting.insert(number, sender);
         }
-        self.outgoing.send(message).map_err(|_| Trouble::Gone)?;
+        self.outgoing.say(message);
         heard(receiver).await
     }
 
@@ -201,7 +202,13 @@ impl Connection {
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let message = encode(&Request { number, call }, &[]);
-        !self.is_gone() && message.is_ok_and(|message| self.outgoing.send(message).is_ok())
+        match message {
+            Ok(message) if !self.is_gone() => {
+                self.outgoing.say(message);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Starts a process. News of it are kept from before it begins, so that none is missed.
@@ -219,6 +226,12 @@ impl Connection {
     /// News of a process that the steward keeps; none when it keeps no such one.
     pub fn watch(&self, process: ProcessId) -> Option<watch::Receiver<Progress>> {
         self.shared.lock().processes.get(&process).map(watch::Sender::subscribe)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.outgoing.end();
     }
 }
 
@@ -253,13 +266,6 @@ async fn heard(answer: oneshot::Receiver<Answer>) -> Result<Answer, Trouble> {
         Ok(answer) => Ok(answer),
         Err(_) => Err(Trouble::Gone),
     }
-}
-
-async fn speak(mut writing: OwnedWriteHalf, mut messages: mpsc::UnboundedReceiver<Vec<u8>>) -> io::Result<()> {
-    while let Some(message) = messages.recv().await {
-        writing.write_all(&message).await?;
-    }
-    Ok(())
 }
 
 async fn listen(mut reading: OwnedReadHalf, shared: &Shared) -> io::Result<()> {

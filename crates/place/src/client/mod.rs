@@ -2,6 +2,7 @@
 
 mod connection;
 mod errand;
+mod outgoing;
 mod spawner;
 mod stewards;
 

@@ -21,6 +21,8 @@ use crate::{Directories, socket_path, steward_lock};
 
 /// How often a steward that is just leaving is waited for, and how long each time.
 const LEAVING: usize = 2000;
+/// Reading so much takes less time than handing it to another thread: it was written a moment ago.
+const LITTLE: usize = 64 << 10;
 /// How often one is started again that ends without a word.
 const SILENT: usize = 3;
 /// How often files are looked at whose writer cannot be asked.
@@ -286,6 +288,9 @@ impl Stewards {
         at_most: usize,
     ) -> Result<Option<Found>, Trouble> {
         let logs = self.directories.logs(environment);
+        if at_most <= LITTLE {
+            return log::read(&logs, process, from, near, stream, at_most).map_err(broken);
+        }
         spawn_blocking(move || log::read(&logs, process, from, near, stream, at_most)).await.map_err(broken)?.map_err(broken)
     }
 

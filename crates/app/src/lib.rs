@@ -3,6 +3,7 @@
 //! Each use case is a method of [`App`] in a file of its own. It gets who asks, checks, and changes state in units of work.
 
 mod audit;
+mod detached;
 pub mod environments;
 pub mod files;
 mod idempotency;
@@ -97,10 +98,7 @@ impl App {
         &self,
         work: impl Future<Output = stead_domain::Result<T>> + Send + 'static,
     ) -> stead_domain::Result<T> {
-        match self.tasks.spawn(work).await {
-            Ok(outcome) => outcome,
-            Err(error) => Err(stead_domain::Error::internal(error)),
-        }
+        detached::Detached::new(&self.tasks, work).await
     }
 
     /// Starts what goes on behind the requests: heartbeat, reconciler, janitor, and who watches the processes that a server left.

@@ -11,6 +11,7 @@ use crate::error::Step;
 use crate::family;
 use crate::place::{StartFailure, StartStep};
 use crate::plan::Errands;
+use crate::shed::shed;
 use crate::spawn::{Prepared, Stack};
 use crate::terminal;
 use crate::wire::{Reader, Writer};
@@ -19,6 +20,7 @@ pub const START: u8 = 1;
 pub const SIGNAL: u8 = 2;
 pub const END_FAMILY: u8 = 3;
 pub const ERRAND: u8 = 4;
+pub const REST: u8 = 5;
 
 pub const READY: u8 = 10;
 pub const OUTLETS: u8 = 15;
@@ -142,6 +144,10 @@ impl Init {
                 if let (Some(errands), Some(descriptor)) = (self.errands, message.descriptors.pop()) {
                     run_errand(errands, descriptor);
                 }
+                Ok(())
+            }
+            REST => {
+                shed();
                 Ok(())
             }
             END_FAMILY => {

@@ -11,7 +11,7 @@ use crate::apart::{self, above_standard, close_all_but, end_with, reset_signals}
 use crate::cgroup::Group;
 use crate::error::{Error, Result, Step};
 use crate::identity::Identity;
-use crate::init::{self, END_FAMILY, ENDED, ERRAND, FAILED, NOT_STARTED, OUTLETS, READY, SIGNAL, START, STARTED};
+use crate::init::{self, END_FAMILY, ENDED, ERRAND, FAILED, NOT_STARTED, OUTLETS, READY, REST, SIGNAL, START, STARTED};
 use crate::kernel::{self, Forked};
 use crate::outlets::Outlet;
 use crate::plan::{Command, Network, Plan};
@@ -253,6 +253,11 @@ impl Place {
     /// goes: whoever has the other end sees that, or its end.
     pub fn errand(&self, descriptor: BorrowedFd<'_>) -> Result<()> {
         Writer::new(ERRAND).send(self.socket.as_fd(), &[descriptor]).map_err(|error| ended_or(error, "ask init to run an errand"))
+    }
+
+    /// Nothing has happened for a while: init keeps less memory until something does. Whoever calls this should [`crate::shed`] too.
+    pub fn rest(&self) -> Result<()> {
+        Writer::new(REST).send(self.socket.as_fd(), &[]).map_err(|error| ended_or(error, "tell init to rest"))
     }
 
     /// Ends everything inside, whatever it is doing, and waits until it is gone.

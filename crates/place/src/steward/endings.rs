@@ -164,6 +164,7 @@ impl Steward {
         let relay = self.egress.as_ref().and_then(|egress| egress.due);
         let disk = self.disk.as_ref().filter(|_| !self.inside.is_over()).and_then(|disk| disk.due);
         let look = Some(self.last_look + LOOK_EVERY);
+        let rest = self.rest_at.filter(|_| self.processes.is_empty());
         let now = clock::milliseconds();
         let followers = self.processes.values().filter_map(|kept| kept.followers.as_ref()?.due(now));
         let news = self.processes.values().filter_map(|kept| kept.news_due());
@@ -171,6 +172,7 @@ impl Steward {
             .chain(followers)
             .chain(news)
             .chain(look)
+            .chain(rest)
             .chain(dirty)
             .chain(idle)
             .chain(leaving)
@@ -185,6 +187,13 @@ impl Steward {
         let now = clock::milliseconds();
         self.end_the_overdue(now);
         self.watch_disk(now);
+        if self.processes.is_empty() && self.rest_at.is_some_and(|rest_at| rest_at <= now) {
+            self.rest_at = None;
+            stead_sandbox::shed();
+            if let Ok(place) = self.inside.place() {
+                let _ = place.rest();
+            }
+        }
         for kept in self.processes.values_mut() {
             kept.heed_followers(|(peer, _)| self.peers.contains_key(&peer), now);
         }

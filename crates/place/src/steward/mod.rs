@@ -40,6 +40,8 @@ const GRACE: Duration = Duration::from_secs(5);
 const SYNC_EVERY: u64 = 1000;
 /// How often it looks whether its directory is still there.
 const LOOK_EVERY: u64 = 5000;
+/// How long nothing must have happened before memory is given back.
+const REST_AFTER: u64 = 500;
 /// How long to wait for a disk that is full.
 const FULL_DISK: u64 = 1000;
 
@@ -70,6 +72,8 @@ struct Steward {
     lock: OwnedFd,
     /// Since when nothing runs.
     idle_since: u64,
+    /// When it and init give back the memory that they do not need while they wait.
+    rest_at: Option<u64>,
     leaving: Option<Leaving>,
 }
 
@@ -156,6 +160,7 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
         last_look: clock::milliseconds(),
         lock,
         idle_since: clock::milliseconds(),
+        rest_at: Some(clock::milliseconds() + REST_AFTER),
         leaving: None,
     };
     if ready.is_ok() {
@@ -192,6 +197,9 @@ impl Steward {
     fn serve(&mut self) -> io::Result<()> {
         loop {
             let ready = self.wait()?;
+            if !ready.is_empty() {
+                self.rest_at = Some(clock::milliseconds() + REST_AFTER);
+            }
             for source in ready {
                 self.attend(source);
             }

@@ -105,6 +105,10 @@ fn a_server_that_stops_leaves_commands_and_lists_them() {
     let id = started(&desk, "sleep 60");
     let said = desk.run(&["down"]);
     assert!(said.contains("these go on") && said.contains(&id), "{said}");
+    desk.done(&["up"]);
+    assert_eq!(desk.json(&["status"])["running"][0]["id"], id.as_str());
+    let said = desk.run(&["status"]);
+    assert!(said.contains("1 command") && said.contains(&id), "{said}");
     assert_eq!(desk.done(&["ps", "--quiet"]).trim(), id, "the next server finds it");
     let said = desk.run(&["down", "--all"]);
     assert!(said.contains("has stopped") && !said.contains(&id), "{said}");

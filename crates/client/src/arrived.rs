@@ -91,7 +91,7 @@ mod tests {
                 while let Some((head, bytes)) = arrived.take() {
                     match head.kind {
                         Some(FrameKind::Output(_)) => {
-                            output.extend(bytes.iter().enumerate().map(|(at, byte)| (head.offset + at as u64, *byte)))
+                            output.extend(bytes.iter().enumerate().map(|(at, byte)| (head.offset + at as u64, *byte)));
                         }
                         kind => others.push((kind, head.offset, bytes.to_vec())),
                     }

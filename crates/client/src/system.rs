@@ -1,8 +1,9 @@
 //! The server itself.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use stead_domain::Timestamp;
+use stead_domain::process::Process;
 
 use crate::{Client, Request, Result};
 
@@ -27,7 +28,7 @@ pub struct System {
     pub store: String,
     pub host_id: String,
     /// What runs in environments and would outlive the server.
-    pub running: Vec<Value>,
+    pub running: Vec<Process>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

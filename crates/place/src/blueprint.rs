@@ -16,6 +16,9 @@ pub enum Order {
     Clear(PathBuf),
 }
 
+/// What stands in a message instead of an order that is too long for one; the order is in the last descriptor that comes with it.
+pub const ENCLOSED: &[u8] = b"enclosed";
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Blueprint {
     pub environment: EnvironmentId,

@@ -3,7 +3,8 @@
 //! It gets blueprints over the socket that is its stdin, each with the steward's end of a pair of sockets, and becomes a steward for each.
 //! It ends when the server does; stewards go on.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
@@ -12,9 +13,12 @@ use rustix::process::{WaitId, WaitIdOptions, waitid};
 use stead_sandbox::cgroup::{Availability, Group};
 use stead_sandbox::{Skeleton, fork_apart, message};
 
-use crate::blueprint::Order;
+use crate::blueprint::{ENCLOSED, Order};
 use crate::protocol::LARGEST;
 use crate::{steward, steward_lock};
+
+/// No definition comes near it.
+const LONGEST_ORDER: u64 = 64 << 20;
 
 /// Serves until the server is gone. What all places share of the root is made anew first, in the directory that is named. Its stewards speak
 /// the version of the protocol that is named: an older one than ours is how tests have one that is left from before an upgrade.
@@ -43,8 +47,12 @@ pub fn run(skeleton: &Path, protocol: u32) -> io::Result<()> {
         });
         if ended[0] {
             let Some(received) = message::receive(socket.as_fd(), &mut buffer)? else { return Ok(()) };
-            let order = serde_json::from_slice::<Order>(&buffer[..received.length]);
-            match (order, received.descriptors.into_iter().next()) {
+            let mut descriptors = received.descriptors;
+            let order = match &buffer[..received.length] {
+                ENCLOSED => enclosed(descriptors.pop()),
+                bytes => serde_json::from_slice(bytes).map_err(io::Error::from),
+            };
+            match (order, descriptors.into_iter().next()) {
                 (Ok(Order::Wake(blueprint)), Some(peer)) => {
                     // A failure is seen at the other end of the pair, which closes.
                     let begin = |mut kept: Vec<OwnedFd>| kept.pop().map_or(1, |peer| steward::run(*blueprint, peer, protocol));
@@ -55,6 +63,15 @@ pub fn run(skeleton: &Path, protocol: u32) -> io::Result<()> {
             }
         }
     }
+}
+
+/// An order that was too long for a message.
+fn enclosed(descriptor: Option<OwnedFd>) -> io::Result<Order> {
+    let mut file = File::from(descriptor.ok_or(io::ErrorKind::InvalidData)?);
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(LONGEST_ORDER).read_to_end(&mut bytes)?;
+    Ok(serde_json::from_slice(&bytes)?)
 }
 
 /// Whether somebody still holds the other end of our socket.

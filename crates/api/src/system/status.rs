@@ -6,6 +6,7 @@ use http::StatusCode;
 use serde::Serialize;
 use stead_domain::Timestamp;
 use stead_domain::ids::HostId;
+use stead_domain::process::Process;
 use utoipa::ToSchema;
 
 use crate::State;
@@ -21,8 +22,8 @@ pub struct SystemStatus {
     /// `sqlite` or `postgres`.
     store: &'static str,
     host_id: HostId,
-    /// Commands that are running now.
-    running: Vec<String>,
+    /// What runs on this host now, in whatever project, and would outlive the server.
+    running: Vec<Process>,
 }
 
 /// What this server is and where its files are.
@@ -42,7 +43,7 @@ pub async fn handler(Shared(state): Shared<State>) -> Result<Response> {
             started_at: state.started_at,
             store: state.app.store_kind(),
             host_id: state.app.host(),
-            running: Vec::new(),
+            running: state.app.running_here().await?,
         },
     )
 }

@@ -144,16 +144,15 @@ impl OutputReader {
         if !self.hold || self.reached.is_some_and(|reached| self.from < reached + STEP) {
             return;
         }
+        if self.follower.as_ref().is_none_or(|follower| !follower.reached(self.from)) {
+            self.follower = None;
+            let (environment, id, from) = (self.placed.process.environment_id, self.placed.process.id, self.from);
+            if let Ok(place) = self.ground.place() {
+                // One that cannot be told waits for a while; if it then loses something, that is told as a gap.
+                self.follower = place.follow(environment, id, from).await.unwrap_or_default();
+            }
+        }
         self.reached = Some(self.from);
-        if self.follower.as_ref().is_some_and(|follower| follower.reached(self.from)) {
-            return;
-        }
-        self.follower = None;
-        let (environment, id, from) = (self.placed.process.environment_id, self.placed.process.id, self.from);
-        if let Ok(place) = self.ground.place() {
-            // One that cannot be told waits for a while; if it then loses something, that is told as a gap.
-            self.follower = place.follow(environment, id, from).await.unwrap_or_default();
-        }
     }
 
     /// Waits until there is more to read; the last piece when there never will be.

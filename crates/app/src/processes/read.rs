@@ -8,6 +8,7 @@ use stead_store::{environments, processes};
 
 use crate::place::Place;
 use crate::processes::ProcessQuery;
+use crate::processes::watch::placed_unfinished;
 use crate::{App, Entered};
 
 impl App {
@@ -53,6 +54,21 @@ impl App {
             listed.items = items;
         }
         Ok(listed)
+    }
+
+    /// What runs on this host now, in whatever project.
+    pub async fn running_here(&self) -> Result<Vec<Process>> {
+        let (host, mut after, mut running) = (self.host, None, Vec::new());
+        loop {
+            let page = self.store.read(move |unit| Box::pin(async move { placed_unfinished(unit, host, after).await })).await?;
+            let Some(last) = page.last() else { return Ok(running) };
+            after = Some(last.process.id);
+            for placed in page {
+                let Ok(ground) = self.ground_of(&placed) else { continue };
+                let process = self.merged(placed.process, ground.place()?).await;
+                running.extend((!process.status.is_over()).then_some(process));
+            }
+        }
     }
 
     /// A process as its place knows it. A place that cannot be asked leaves what the row says, and what was already said of its end.

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use stead_domain::ids::ProcessId;
+use stead_domain::ids::{HostId, ProcessId};
 use stead_domain::process::{ExitCause, Process, ProcessExit, ProcessPurpose, ProcessStatus, ProcessUsage};
 use stead_domain::{Error, Result};
-use stead_store::{processes, sandboxes};
+use stead_store::{Unit, processes, sandboxes};
 
 use crate::App;
 use crate::place::{PlaceError, Progress};
@@ -68,26 +68,25 @@ impl Watches {
     }
 }
 
+/// Some of the processes of a host that are not over, with who answers for them.
+pub(crate) async fn placed_unfinished(unit: &mut Unit, host: HostId, after: Option<ProcessId>) -> Result<Vec<Placed>> {
+    let mut found = Vec::new();
+    for process in processes::unfinished(unit, host, after).await? {
+        if let Some(sandbox) = sandboxes::find(unit, process.sandbox_id).await? {
+            found.push(Placed { process, provider: sandbox.provider, host: sandbox.host_id });
+        }
+    }
+    Ok(found)
+}
+
 impl App {
     /// Gives every unfinished process of this host a watcher. For a server that has just started.
     pub(crate) async fn watch_unfinished(&self) {
         let host = self.host;
         let mut after = None;
         loop {
-            let page: Result<Vec<Placed>> = self
-                .store
-                .read(move |unit| {
-                    Box::pin(async move {
-                        let mut found = Vec::new();
-                        for process in processes::unfinished(unit, host, after).await? {
-                            if let Some(sandbox) = sandboxes::find(unit, process.sandbox_id).await? {
-                                found.push(Placed { process, provider: sandbox.provider, host: sandbox.host_id });
-                            }
-                        }
-                        Ok(found)
-                    })
-                })
-                .await;
+            let page: Result<Vec<Placed>> =
+                self.store.read(move |unit| Box::pin(async move { placed_unfinished(unit, host, after).await })).await;
             match page {
                 Ok(page) => {
                     let Some(last) = page.last() else { return };

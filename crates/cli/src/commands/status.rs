@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 use stead_client::{Client, ClientError, System};
 
+use super::process;
 use crate::connection;
 use crate::failure::Result;
 use crate::invocation::Invocation;
@@ -33,7 +34,8 @@ fn show(printer: &Printer, system: &System, endpoint: &str, uptime: String) -> R
         ("uptime", Some(uptime)),
         ("running", running),
     ])?;
-    running_commands(printer, &system.running);
+    let lines: Vec<Value> = system.running.iter().map(|it| format!("{}  {}", it.id, process::command(it)).into()).collect();
+    running_commands(printer, &lines);
     if system.version != env!("CARGO_PKG_VERSION") {
         printer
             .warn(&format!("this command is version {}; restart the server with `stead down` and `stead up`", env!("CARGO_PKG_VERSION")));

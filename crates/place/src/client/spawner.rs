@@ -1,18 +1,23 @@
 //! The server's end of the spawner. It is started again when it is gone.
 
 use std::ffi::OsString;
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::fs::File;
+use std::io::{self, IoSlice, Write};
+use std::mem::{self, MaybeUninit};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
+use rustix::fs::MemfdFlags;
 use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg, socketpair};
 
-use crate::blueprint::{Blueprint, Order};
+use crate::blueprint::{Blueprint, ENCLOSED, Order};
+
+/// What surely fits into the buffer of a socket.
+const LONGEST_MESSAGE: usize = 64 << 10;
 
 pub struct Spawner {
     program: PathBuf,
@@ -60,14 +65,17 @@ impl Spawner {
     }
 
     fn order(&self, order: &Order, descriptor: Option<&UnixStream>) -> io::Result<()> {
-        let bytes = serde_json::to_vec(order)?;
+        let mut bytes = serde_json::to_vec(order)?;
+        let mut descriptors: Vec<BorrowedFd<'_>> = descriptor.iter().map(|descriptor| descriptor.as_fd()).collect();
+        let enclosed = if bytes.len() > LONGEST_MESSAGE { Some(enclose(&mem::replace(&mut bytes, ENCLOSED.to_vec()))?) } else { None };
+        descriptors.extend(enclosed.as_ref().map(AsFd::as_fd));
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..2 {
             let there = match running.take() {
                 Some(there) => there,
                 None => self.launch()?,
             };
-            match send(&there.socket, &bytes, descriptor) {
+            match send(&there.socket, &bytes, &descriptors) {
                 Ok(()) => {
                     *running = Some(there);
                     return Ok(());
@@ -99,12 +107,18 @@ impl Spawner {
     }
 }
 
-fn send(socket: &OwnedFd, bytes: &[u8], descriptor: Option<&UnixStream>) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+/// A file in memory that holds what does not fit into a message.
+fn enclose(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let mut file = File::from(rustix::fs::memfd_create("order", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    Ok(file.into())
+}
+
+fn send(socket: &OwnedFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let descriptors: Vec<_> = descriptor.iter().map(|descriptor| descriptor.as_fd()).collect();
     if !descriptors.is_empty() {
-        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+        ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
     }
     loop {
         match sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL) {

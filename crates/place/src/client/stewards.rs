@@ -92,6 +92,18 @@ impl Stewards {
         Err(Trouble::Broken("the keeper of the environment holds its place and does not answer".to_owned()))
     }
 
+    /// Whether an environment is kept by a steward of another version, which takes nothing new.
+    pub async fn is_draining(&self, environment: EnvironmentId) -> Result<bool, Trouble> {
+        let slot = self.slot(environment);
+        // Whoever is about to make it makes one of ours, and is not waited for.
+        let Ok(mut known) = slot.try_lock() else { return Ok(false) };
+        match self.find_in(&mut known, environment).await {
+            Ok(found) => Ok(found.is_some_and(|connection| connection.is_draining())),
+            Err(Trouble::Foreign { .. }) => Ok(true),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
     /// The steward of an environment, started if there is none.
     pub async fn awaken(&self, blueprint: &Blueprint) -> Result<Arc<Connection>, Trouble> {
         let slot = self.slot(blueprint.environment);

@@ -22,6 +22,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stead_domain::ids::ProcessId;
 
 use self::disk::Disk;
@@ -139,6 +140,7 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
             return refuse(first, Refusal::CannotBeMade { message: format!("what its files occupy cannot be watched: {error}") });
         }
     };
+    have_room_for_descriptors();
     let ready = first.answer(0, Answer::Done);
     let mut steward = Steward {
         blueprint,
@@ -174,6 +176,12 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
     // Only now may the next one come: everything inside is gone, and everything is written down.
     let _ = steward_lock::remove(&directory, steward.lock);
     status
+}
+
+/// Each process takes some of ours. What runs inside was made before, and keeps the limit that it has.
+fn have_room_for_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn refuse(mut peer: Peer, refusal: Refusal) -> i32 {

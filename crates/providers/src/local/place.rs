@@ -293,11 +293,7 @@ impl Place for LocalPlace {
     }
 
     async fn is_draining(&self, environment: EnvironmentId) -> Result<bool> {
-        match self.stewards.find(environment).await {
-            Ok(found) => Ok(found.is_some_and(|connection| connection.is_draining())),
-            Err(Trouble::Foreign { .. }) => Ok(true),
-            Err(trouble) => Err(said(trouble)),
-        }
+        self.stewards.is_draining(environment).await.map_err(said)
     }
 
     async fn running(&self) -> Result<Vec<(EnvironmentId, ProcessId)>> {

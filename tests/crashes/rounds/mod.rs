@@ -112,7 +112,7 @@ fn whoever_is_killed_and_whenever_what_was_acknowledged_stays_and_nothing_else()
         return;
     }
     let before = Leftovers::of(&town);
-    work::while_one_is_awake(&town, || Leftovers::of(&town).assert_sees(&before));
+    work::while_one_is_awake(&town, |is_bounded| Leftovers::of(&town).assert_sees(&before, is_bounded));
     eventually("it is gone again", || (Leftovers::of(&town) == before).then_some(()));
     let began = std::time::Instant::now();
     std::thread::scope(|scope| {

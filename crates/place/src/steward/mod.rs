@@ -116,7 +116,7 @@ pub fn run(blueprint: Blueprint, first: OwnedFd) -> i32 {
         inside.end();
         inside.clean_up();
         let _ = steward_lock::remove(&directory, lock);
-        return refuse(first, Refusal::CannotBeMade { message });
+        return refuse(first, Refusal::NoRelay { message });
     }
     let ready = first.answer(0, Answer::Done);
     let mut steward = Steward {

@@ -28,6 +28,9 @@ type Result<T, E = PlaceError> = std::result::Result<T, E>;
 /// How long a writer waits before it looks again whether a program has read.
 const FULL: Duration = Duration::from_millis(20);
 
+/// How often another relay is started for one that ends at the very moment it is needed.
+const RELAYS: usize = 3;
+
 pub struct LocalPlace {
     stewards: Stewards,
     skeleton: PathBuf,
@@ -130,7 +133,6 @@ pub fn skeleton(data_dir: &Path) -> PathBuf {
 #[async_trait]
 impl Place for LocalPlace {
     async fn start(&self, environment: &Premises, process: &StartProcess) -> Result<()> {
-        let blueprint = self.prepare(environment).await?;
         let start = Start {
             process: process.id,
             argv: process.argv.clone(),
@@ -142,7 +144,13 @@ impl Place for LocalPlace {
             limits: process.limits,
             fence: process.fence,
         };
-        self.stewards.start(&blueprint, &start).await.map_err(|trouble| match trouble {
+        let mut started = self.stewards.start(&self.prepare(environment).await?, &start).await;
+        for _ in 0..RELAYS {
+            if lacks_relay(&started) {
+                started = self.stewards.start(&self.prepare(environment).await?, &start).await;
+            }
+        }
+        started.map_err(|trouble| match trouble {
             Trouble::Refused(Refusal::Program { message, missing }) => {
                 PlaceError::Program { program: process.argv.first().cloned().unwrap_or_default(), message, missing }
             }
@@ -204,7 +212,13 @@ impl Place for LocalPlace {
     }
 
     async fn wake(&self, environment: &Premises) -> Result<()> {
-        self.stewards.awaken(&self.prepare(environment).await?).await.map(drop).map_err(said)
+        let mut woken = self.stewards.awaken(&self.prepare(environment).await?).await;
+        for _ in 0..RELAYS {
+            if lacks_relay(&woken) {
+                woken = self.stewards.awaken(&self.prepare(environment).await?).await;
+            }
+        }
+        woken.map(drop).map_err(said)
     }
 
     async fn definition_changed(&self, environment: &Premises) -> Result<()> {
@@ -281,6 +295,10 @@ impl Place for LocalPlace {
     }
 }
 
+fn lacks_relay<T>(outcome: &Result<T, Trouble>) -> bool {
+    matches!(outcome, Err(Trouble::Refused(Refusal::NoRelay { .. })))
+}
+
 fn come_so_far(progress: protocol::Progress) -> Progress {
     Progress { end: progress.end, stdin: progress.stdin, exit: progress.exit, closed: progress.closed }
 }
@@ -300,7 +318,7 @@ fn said(trouble: Trouble) -> PlaceError {
             Refusal::StdinOffset { offset } => PlaceError::StdinOffset(offset),
             Refusal::NoTerminal => PlaceError::NoTerminal,
             Refusal::Fenced => PlaceError::Fenced,
-            Refusal::CannotBeMade { message } => PlaceError::CannotBeMade {
+            Refusal::CannotBeMade { message } | Refusal::NoRelay { message } => PlaceError::CannotBeMade {
                 message: format!("this host could not make the place: {message}"),
                 suggestion: "`stead doctor` says what this host can do, and what to change".to_owned(),
             },

@@ -65,13 +65,10 @@ impl Town {
     /// Another server on the same directory.
     fn restart(&self) {
         let mut server = self.server.lock().unwrap();
-        // Its log stays until the last one goes.
         server.as_mut().unwrap().kill();
         let next = Self::start(&self.directory);
         *self.http.write().unwrap() = next.http();
-        let before = server.replace(next).unwrap();
-        // Dropping it would remove the log that both write to.
-        std::mem::forget(before);
+        *server = Some(next);
     }
 
     /// Kills somebody after every few steps, a moment into the next ones, until the work is done. On a slow machine everything takes longer,

@@ -76,6 +76,7 @@ impl ServerBuilder {
     pub fn try_start(self) -> Result<Server, (i32, String)> {
         let directory = self.directory.clone().unwrap_or_else(|| Arc::new(tempfile::Builder::new().prefix("stead-").tempdir().unwrap()));
         let log = directory.path().with_extension("log");
+        let is_shared = log.exists();
         let stderr = std::fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
         let mut child =
             self.command(directory.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).spawn().expect("the server starts");
@@ -84,8 +85,8 @@ impl ServerBuilder {
         if address.is_empty() {
             let status = child.wait().unwrap();
             let said = std::fs::read_to_string(&log).unwrap_or_default();
-            // Nobody else is on this directory: nothing stays of it.
-            if Arc::strong_count(&directory) == 1 {
+            // Nobody else writes to it: nothing stays of it.
+            if !is_shared {
                 let _ = std::fs::remove_file(&log);
             }
             return Err((status.code().unwrap_or(-1), said));

@@ -196,6 +196,10 @@ pub enum Refusal {
     CannotBeMade {
         message: String,
     },
+    /// The relay ended between being found and being needed; nothing was made.
+    NoRelay {
+        message: String,
+    },
     StorageFull {
         message: String,
     },

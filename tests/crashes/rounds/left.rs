@@ -47,8 +47,11 @@ impl Leftovers {
 
 impl Leftovers {
     /// All of it is seen where there is something to be seen: what is blind would find nothing in any case.
-    pub fn assert_sees(&self, nothing: &Self) {
-        assert!(self.processes > 0 && self.namespaces > 0 && self.relay > 0, "{self:?}");
+    pub fn assert_sees(&self, nothing: &Self, is_bounded: bool) {
+        assert!(self.processes > 0 && self.relay > 0, "{self:?}");
+        // Who is not root is not shown where init is.
+        assert!(self.namespaces > 0 || !rustix::process::geteuid().is_root(), "{self:?}");
+        assert_eq!(self.cgroups > 0, is_bounded, "{self:?}");
         assert!(!self.runs.is_empty() && self.sandboxes > nothing.sandboxes, "{self:?}");
     }
 }

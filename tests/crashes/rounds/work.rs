@@ -55,13 +55,22 @@ pub fn can_run(http: &Http) -> bool {
     woken.status == 200
 }
 
-/// Does something while an environment with a way out is awake.
-pub fn while_one_is_awake(town: &Town, work: impl FnOnce()) {
-    let sandbox = json!({"network_access": "allowlist", "allowed_hosts": ["localhost:9"]});
-    let made = town.http().post(ENVIRONMENTS, json!({"name": "awake", "spec": {"sandbox": sandbox}})).json();
-    let path = format!("{ENVIRONMENTS}/{}", text(&made, "id"));
+/// Does something while an environment with a way out is awake; it is told whether that one is bounded.
+pub fn while_one_is_awake(town: &Town, work: impl FnOnce(bool)) {
+    let mut sandbox = json!({"network_access": "allowlist", "allowed_hosts": ["localhost:9"], "resources": {"pids": 100}});
+    let create = |sandbox: &Value| town.http().post(ENVIRONMENTS, json!({"name": "awake", "spec": {"sandbox": sandbox}}));
+    let mut made = create(&sandbox);
+    let is_bounded = made.status == 201;
+    if !is_bounded {
+        // This host bounds no groups of processes.
+        sandbox["resources"] = Value::Null;
+        made = create(&sandbox);
+    }
+    let id: EnvironmentId = text(&made.json(), "id").parse().unwrap();
+    town.ledger.lock().unwrap().environments.insert(id);
+    let path = format!("{ENVIRONMENTS}/{id}");
     assert_eq!(town.http().post(&format!("{path}/wake"), json!({})).status, 200);
-    work();
+    work(is_bounded);
     assert_eq!(town.http().delete(&path).status, 200);
 }
 

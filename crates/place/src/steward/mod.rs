@@ -128,7 +128,7 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
         inside.end();
         inside.clean_up();
         let _ = steward_lock::remove(&directory, lock);
-        return refuse(first, Refusal::CannotBeMade { message });
+        return refuse(first, Refusal::NoRelay { message });
     }
     let disk = match Disk::of(&blueprint, &inside).transpose() {
         Ok(disk) => disk,

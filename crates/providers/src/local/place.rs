@@ -34,6 +34,9 @@ const ERRAND_PIECE: usize = 256 << 10;
 /// How long a writer waits before it looks again whether a program has read.
 const FULL: Duration = Duration::from_millis(20);
 
+/// How often another relay is started for one that ends at the very moment it is needed.
+const RELAYS: usize = 3;
+
 pub struct LocalPlace {
     stewards: Stewards,
     skeleton: PathBuf,
@@ -167,7 +170,6 @@ pub fn skeleton(data_dir: &Path) -> PathBuf {
 #[async_trait]
 impl Place for LocalPlace {
     async fn start(&self, environment: &Premises, process: &StartProcess) -> Result<()> {
-        let blueprint = self.prepare(environment).await?;
         let start = Start {
             process: process.id,
             argv: process.argv.clone(),
@@ -180,7 +182,13 @@ impl Place for LocalPlace {
             fence: process.fence,
             hold: process.hold,
         };
-        self.stewards.start(&blueprint, &start).await.map_err(|trouble| match trouble {
+        let mut started = self.stewards.start(&self.prepare(environment).await?, &start).await;
+        for _ in 0..RELAYS {
+            if lacks_relay(&started) {
+                started = self.stewards.start(&self.prepare(environment).await?, &start).await;
+            }
+        }
+        started.map_err(|trouble| match trouble {
             Trouble::Refused(Refusal::Program { message, missing }) => {
                 PlaceError::Program { program: process.argv.first().cloned().unwrap_or_default(), message, missing }
             }
@@ -251,10 +259,17 @@ impl Place for LocalPlace {
     }
 
     async fn wake(&self, environment: &Premises) -> Result<()> {
-        self.stewards.awaken(&self.prepare(environment).await?).await.map(drop).map_err(said)
+        let mut woken = self.stewards.awaken(&self.prepare(environment).await?).await;
+        for _ in 0..RELAYS {
+            if lacks_relay(&woken) {
+                woken = self.stewards.awaken(&self.prepare(environment).await?).await;
+            }
+        }
+        woken.map(drop).map_err(said)
     }
 
     async fn errand(&self, environment: &Premises, fence: u64, order: &FileOrder) -> Result<Box<dyn Errand>> {
+        self.wake(environment).await?;
         let blueprint = self.prepare(environment).await?;
         let errand = protocol::Errand { directory: blueprint.workspace.path.clone(), order: order.clone() };
         let stream = self.stewards.errand(&blueprint, fence, &errand).await.map_err(said)?;
@@ -384,6 +399,10 @@ impl Follower for Following {
     }
 }
 
+fn lacks_relay<T>(outcome: &Result<T, Trouble>) -> bool {
+    matches!(outcome, Err(Trouble::Refused(Refusal::NoRelay { .. })))
+}
+
 fn come_so_far(progress: protocol::Progress) -> Progress {
     Progress { end: progress.end, stdin: progress.stdin, exit: progress.exit, closed: progress.closed }
 }
@@ -403,7 +422,7 @@ fn said(trouble: Trouble) -> PlaceError {
             Refusal::StdinOffset { offset } => PlaceError::StdinOffset(offset),
             Refusal::NoTerminal => PlaceError::NoTerminal,
             Refusal::Fenced => PlaceError::Fenced,
-            Refusal::CannotBeMade { message } => PlaceError::CannotBeMade {
+            Refusal::CannotBeMade { message } | Refusal::NoRelay { message } => PlaceError::CannotBeMade {
                 message: format!("this host could not make the place: {message}"),
                 suggestion: "`stead doctor` says what this host can do, and what to change".to_owned(),
             },

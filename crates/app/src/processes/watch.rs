@@ -135,6 +135,10 @@ impl App {
         if since == Since::Start {
             // Most are over in a moment, and whoever started it waits for it with the place itself.
             tokio::time::sleep(PACE).await;
+            // And has heard of its end, most likely.
+            if let Some(exit) = self.watches.exit_of(id) {
+                return self.write_end(id, exit).await;
+            }
         }
         loop {
             let seen = match place.progress(environment, id).await {

@@ -9,7 +9,7 @@ use stead_domain::{Code, Error, Result};
 use stead_store::{environments, sandboxes};
 
 use crate::audit::{Act, record};
-use crate::idempotency::Outcome;
+use crate::idempotency::{self, Outcome};
 use crate::patience::within;
 use crate::place::Errand;
 use crate::processes::{check_usable, premises};
@@ -31,7 +31,7 @@ pub struct FileReader {
 impl FileReader {
     /// The next bytes; none at the end. What comes next is read only when it is asked for.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        match self.errand.next().await? {
+        match within(self.errand.next()).await? {
             (FileWord::Bytes, bytes) => Ok(Some(bytes)),
             (FileWord::Done { .. }, _) => Ok(None),
             (FileWord::Failed(failure), _) => Err(failure.into()),
@@ -47,7 +47,8 @@ pub struct FileWriter {
 
 impl FileWriter {
     pub async fn send(&mut self, bytes: &[u8]) -> Result<()> {
-        match self.errand.send(bytes).await {
+        // Whatever runs inside may stop who writes; whoever sends is not kept waiting for ever.
+        match within(self.errand.send(bytes)).await {
             Ok(()) => Ok(()),
             // It stopped listening, and may have said why.
             Err(error) => Err(self.last_word().await.err().unwrap_or_else(|| error.into())),
@@ -56,14 +57,14 @@ impl FileWriter {
 
     /// That was all; how many bytes the file has now.
     pub async fn finish(mut self) -> Result<u64> {
-        match self.errand.end().await {
+        match within(self.errand.end()).await {
             Ok(()) => self.last_word().await,
             Err(error) => Err(self.last_word().await.err().unwrap_or_else(|| error.into())),
         }
     }
 
     async fn last_word(&mut self) -> Result<u64> {
-        match self.errand.next().await?.0 {
+        match within(self.errand.next()).await?.0 {
             FileWord::Done { size, .. } => Ok(size),
             FileWord::Failed(failure) => Err(failure.into()),
             _ => Err(out_of_turn()),
@@ -79,7 +80,7 @@ fn out_of_turn() -> Error {
 impl App {
     pub async fn stat_file(&self, entered: &Entered, id: EnvironmentId, path: FilePath) -> Result<FileEntry> {
         let mut errand = self.open_errand(entered, id, &FileOrder::Stat { path }).await?;
-        let mut entries = collect(&mut *errand).await?.entries;
+        let mut entries = collect(&mut *errand, 1).await?.entries;
         entries.pop().ok_or_else(out_of_turn)
     }
 
@@ -89,7 +90,11 @@ impl App {
     }
 
     pub async fn list_files(&self, entered: &Entered, id: EnvironmentId, order: FileOrder) -> Result<Listed> {
-        collect(&mut *self.open_errand(entered, id, &order).await?).await
+        let most = match order {
+            FileOrder::List { limit, .. } => limit,
+            _ => 0,
+        };
+        collect(&mut *self.open_errand(entered, id, &order).await?, most).await
     }
 
     pub async fn read_file(
@@ -101,7 +106,7 @@ impl App {
         length: Option<u64>,
     ) -> Result<FileReader> {
         let mut errand = self.open_errand(entered, id, &FileOrder::Read { path, offset, length }).await?;
-        match errand.next().await?.0 {
+        match within(errand.next()).await?.0 {
             FileWord::Entries { mut entries } => match entries.pop() {
                 Some(entry) if entry.r#type == EntryType::File => Ok(FileReader { entry, errand }),
                 _ => Err(out_of_turn()),
@@ -119,9 +124,18 @@ impl App {
 
     /// For orders that are done at once.
     pub async fn change_files(&self, entered: &Entered, id: EnvironmentId, order: FileOrder) -> Result<Outcome<()>> {
-        self.once(&entered.caller, async {
-            collect(&mut *self.open_errand(entered, id, &order).await?).await?;
-            Ok(())
+        let (app, entered) = (self.clone(), entered.clone());
+        self.detached(async move {
+            // A repetition that comes while the first is under way waits for it, and is then told the same.
+            let _one_at_a_time = match idempotency::lock_key(&entered.caller) {
+                Some(key) => Some(app.locks.lock(&key).await),
+                None => None,
+            };
+            app.once(&entered.caller, async {
+                collect(&mut *app.open_errand(&entered, id, &order).await?, 0).await?;
+                Ok(())
+            })
+            .await
         })
         .await
     }
@@ -171,11 +185,10 @@ impl App {
     }
 }
 
-/// What goes into the record. Of a file that is sent in many parts, only the first.
+/// What goes into the record, before it is done.
 fn changes(order: &FileOrder) -> Option<(&'static str, &FilePath)> {
     match order {
         FileOrder::Stat { .. } | FileOrder::List { .. } | FileOrder::Read { .. } => None,
-        FileOrder::Append { offset: Some(1..), .. } => None,
         FileOrder::Write { path, .. } | FileOrder::Append { path, .. } => Some(("environment.files.write", path)),
         FileOrder::Remove { path, .. } => Some(("environment.files.remove", path)),
         FileOrder::MakeDirectory { path, .. } => Some(("environment.files.make_directory", path)),
@@ -184,11 +197,12 @@ fn changes(order: &FileOrder) -> Option<(&'static str, &FilePath)> {
     }
 }
 
-async fn collect(errand: &mut dyn Errand) -> Result<Listed> {
+/// Everything until it is done, and no more than was asked for: who speaks is not believed to end by itself.
+async fn collect(errand: &mut dyn Errand, most: u64) -> Result<Listed> {
     let mut entries = Vec::new();
     loop {
         match errand.next().await?.0 {
-            FileWord::Entries { entries: more } => entries.extend(more),
+            FileWord::Entries { entries: more } if (entries.len() + more.len()) as u64 <= most => entries.extend(more),
             FileWord::Done { more, .. } => return Ok(Listed { entries, more }),
             FileWord::Failed(failure) => return Err(failure.into()),
             _ => return Err(out_of_turn()),

@@ -310,9 +310,7 @@ impl From<PlaceError> for Error {
             PlaceError::StorageFull(_) => Self::new(Code::StorageFull, message)
                 .suggestion("free space under the data directory, then try again; `stead system df` shows what uses it"),
             PlaceError::InTheWay { suggestion, .. } => Self::new(Code::Conflict, message).suggestion(suggestion),
-            PlaceError::CutOff => {
-                Self::new(Code::Conflict, message).recoverable(true).suggestion("try again; `stead env activity` shows what runs")
-            }
+            PlaceError::CutOff => Self::new(Code::Conflict, message).recoverable(true).suggestion("try again; `stead ps` shows what runs"),
             PlaceError::Unsupported(_) => {
                 Self::new(Code::ProviderNotConfigured, message).suggestion("`stead provider list` shows what each can do")
             }

@@ -427,12 +427,12 @@ pub(crate) async fn mark_presence(
     Ok(())
 }
 
-/// Notes what the provider made. A sandbox that was marked for removal meanwhile stays marked.
 /// For people who look at the provider's own list.
 pub(crate) fn resource_name(environment: &str, id: EnvironmentId) -> String {
     format!("{environment}-{}", id.short())
 }
 
+/// Notes what the provider made. A sandbox that was marked for removal meanwhile stays marked.
 pub(crate) async fn mark_made(
     unit: &mut Unit,
     context: &stead_domain::Context,

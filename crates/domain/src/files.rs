@@ -252,6 +252,16 @@ pub enum FileOrder {
     },
 }
 
+impl FileOrder {
+    /// Whether it may take more room than there was.
+    pub fn writes(&self) -> bool {
+        match self {
+            Self::Write { .. } | Self::Append { .. } | Self::MakeDirectory { .. } | Self::Copy { .. } => true,
+            Self::Stat { .. } | Self::List { .. } | Self::Read { .. } | Self::Remove { .. } | Self::Move { .. } => false,
+        }
+    }
+}
+
 /// What is said from inside. It comes from where anything may run, and is believed only as far as it concerns files there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]

@@ -28,6 +28,14 @@ impl Directories {
         &self.run
     }
 
+    /// Whether there is a trace of any environment that is awake.
+    pub fn anybody_is_awake(&self) -> bool {
+        match std::fs::read_dir(&self.run) {
+            Ok(mut entries) => entries.next().is_some(),
+            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+        }
+    }
+
     pub fn all_logs(&self) -> &Path {
         &self.logs
     }

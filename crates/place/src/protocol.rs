@@ -82,6 +82,8 @@ pub enum Call {
     /// before that.
     Errand {
         fence: u64,
+        /// It may make files larger.
+        writes: bool,
     },
 }
 

@@ -15,7 +15,7 @@ use stead_sandbox::{Skeleton, fork_apart, message};
 
 use crate::blueprint::{ENCLOSED, Order};
 use crate::protocol::LARGEST;
-use crate::{steward, steward_lock};
+use crate::{Directories, steward, steward_lock};
 
 /// No definition comes near it.
 const LONGEST_ORDER: u64 = 64 << 20;
@@ -24,6 +24,10 @@ const LONGEST_ORDER: u64 = 64 << 20;
 /// the version of the protocol that is named: an older one than ours is how tests have one that is left from before an upgrade.
 pub fn run(skeleton: &Path, protocol: u32) -> io::Result<()> {
     Skeleton::build_while(skeleton, &server_is_there).map_err(io::Error::other)?;
+    // A steward of the server before may keep a place that still sees what was there before.
+    if skeleton.parent().is_some_and(|data_dir| !Directories::below(data_dir).anybody_is_awake()) {
+        Skeleton::forget_left(skeleton).map_err(io::Error::other)?;
+    }
     let available = Availability::probe();
     if available.has_groups() {
         available.prepare().map_err(io::Error::other)?;

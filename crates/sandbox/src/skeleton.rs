@@ -84,6 +84,11 @@ const SYSTEM: &[(&str, &str, &str, bool)] = &[
     ("apt", "var/lib/apt", "/var/lib/apt", true),
 ];
 
+/// What it consists of.
+const PARTS: &[&str] = &["etc", "system-etc", "system-var"];
+/// Where those lie that places made before still see.
+const LEFT: &str = "left";
+
 /// The one user inside.
 pub const USER: &str = "stead";
 
@@ -94,7 +99,8 @@ pub struct Skeleton {
 }
 
 impl Skeleton {
-    /// Makes it anew below a directory of the caller's, in place of one that is there. Places that run keep the one they have.
+    /// Makes it below a directory of the caller's. One that is there stays if it is the same; else it is put aside, because places that run
+    /// still see it, until [`Skeleton::forget_left`].
     pub fn build(directory: &Path) -> Result<Self> {
         Self::build_while(directory, &|| true)
     }
@@ -102,11 +108,10 @@ impl Skeleton {
     /// The same, given up as soon as nobody wants it any more. What the directory lies in must be there: it is never made again for
     /// somebody who has just removed it.
     pub fn build_while(directory: &Path, wanted: &dyn Fn() -> bool) -> Result<Self> {
-        let (etc, fresh, old) = (directory.join("etc"), directory.join("etc.new"), directory.join("etc.old"));
-        for left in [&fresh, &old] {
-            remove(left).step(format!("remove {}", left.display()))?;
-        }
-        for made in [directory, &fresh] {
+        let new = directory.join("new");
+        let fresh = new.join("etc");
+        remove(&new).step(format!("remove {}", new.display()))?;
+        for made in [directory, &new, &fresh] {
             match fs::create_dir(made) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 outcome => outcome.step(format!("make {}", made.display()))?,
@@ -125,13 +130,18 @@ impl Skeleton {
         write_users(&fresh).step("write who there is inside")?;
         // Read inside by somebody else than whoever makes it, whatever the mask is that it is made under.
         fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755)).step("let everybody read it")?;
-        Self::build_system(directory)?;
-        if etc.exists() {
-            fs::rename(&etc, &old).step("put the old one aside")?;
+        Self::build_system(&new)?;
+        if PARTS.iter().all(|part| same(&directory.join(part), &new.join(part)).unwrap_or(false)) {
+            remove(&new).step("remove what is there already")?;
+        } else {
+            put_in_place(directory, &new).step("put the new one in place")?;
         }
-        fs::rename(&fresh, &etc).step("put the new one in place")?;
-        remove(&old).step("remove the old one")?;
-        Ok(Self { etc })
+        Ok(Self { etc: directory.join("etc") })
+    }
+
+    /// Removes what was put aside. Only when no place of this directory runs.
+    pub fn forget_left(directory: &Path) -> Result<()> {
+        remove(&directory.join(LEFT)).step("remove what was put aside")
     }
 
     /// One that was built before.
@@ -144,7 +154,6 @@ impl Skeleton {
     fn build_system(directory: &Path) -> Result<()> {
         let (etc, var) = (directory.join("system-etc"), directory.join("system-var"));
         for path in [&etc, &var] {
-            remove(path).step(format!("remove {}", path.display()))?;
             fs::create_dir_all(path).step(format!("make {}", path.display()))?;
         }
         for name in COPIED_FOR_SYSTEM {
@@ -183,6 +192,64 @@ impl Skeleton {
         parts.extend(there.map(|(name, target, lower, owned)| part(name, target, vec![PathBuf::from(lower)], *owned)));
         parts
     }
+}
+
+/// Every part is put aside before the first new one takes its place: one that is cut off here is finished the next time.
+fn put_in_place(directory: &Path, new: &Path) -> io::Result<()> {
+    if PARTS.iter().any(|part| fs::symlink_metadata(directory.join(part)).is_ok()) {
+        let aside = make_aside(&directory.join(LEFT))?;
+        for part in PARTS {
+            match fs::rename(directory.join(part), aside.join(part)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                outcome => outcome?,
+            }
+        }
+    }
+    for part in PARTS {
+        fs::rename(new.join(part), directory.join(part))?;
+    }
+    fs::remove_dir(new)
+}
+
+fn make_aside(left: &Path) -> io::Result<PathBuf> {
+    fs::create_dir_all(left)?;
+    let mut number = 0_u64;
+    loop {
+        let aside = left.join(number.to_string());
+        match fs::create_dir(&aside) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            outcome => return outcome.map(|()| aside),
+        }
+    }
+}
+
+/// Whether two trees hold the same.
+fn same(one: &Path, other: &Path) -> io::Result<bool> {
+    let (left, right) = (fs::symlink_metadata(one)?, fs::symlink_metadata(other)?);
+    if left.file_type() != right.file_type() || (!left.is_symlink() && left.permissions() != right.permissions()) {
+        return Ok(false);
+    }
+    if left.is_symlink() {
+        return Ok(fs::read_link(one)? == fs::read_link(other)?);
+    }
+    if left.is_file() {
+        return Ok(left.len() == right.len() && fs::read(one)? == fs::read(other)?);
+    }
+    let names = |path: &Path| -> io::Result<Vec<std::ffi::OsString>> {
+        let mut names = fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;
+        names.sort();
+        Ok(names)
+    };
+    let inside = names(one)?;
+    if inside != names(other)? {
+        return Ok(false);
+    }
+    for name in inside {
+        if !same(&one.join(&name), &other.join(&name))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn remove(path: &Path) -> io::Result<()> {
@@ -279,6 +346,25 @@ fn write_system_users(etc: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_that_places_see_is_neither_changed_nor_removed() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let first = Skeleton::build(directory.path()).unwrap();
+        let seen = fs::File::open(first.etc()).unwrap();
+        let count = |seen: &fs::File| fs::read_dir(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(seen))).unwrap().count();
+        let before = count(&seen);
+        Skeleton::build(directory.path()).unwrap();
+        assert!(!directory.path().join(LEFT).exists() && !directory.path().join("new").exists(), "it is the same");
+        // The host has changed: what is seen stays as it was, and what is new is seen by those that come.
+        fs::write(first.etc().join("only-here"), "").unwrap();
+        let second = Skeleton::build(directory.path()).unwrap();
+        assert_eq!(count(&seen), before + 1);
+        assert!(!second.etc().join("only-here").exists() && second.etc().join("passwd").exists());
+        Skeleton::forget_left(directory.path()).unwrap();
+        assert_eq!(count(&seen), 0);
+        assert!(second.etc().join("passwd").exists());
+    }
 
     #[test]
     fn nothing_secret_is_copied_and_it_can_be_made_again() {

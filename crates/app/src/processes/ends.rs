@@ -66,7 +66,7 @@ impl App {
                 })
             })
             .await;
-        let outcome = outcome.map_err(|error| error.to_string());
+        let outcome = outcome.map_err(|error| error.internal_cause().unwrap_or(error.message()).to_owned());
         for end in ends {
             // One that the server's end does not wait for any more.
             let _ = end.written.send(outcome.clone());

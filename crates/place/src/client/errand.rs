@@ -21,7 +21,7 @@ impl ErrandStream {
     /// Has a steward hand its end of the stream to a process inside, and tells that one what to do.
     pub(super) async fn open(stream: UnixStream, fence: u64, errand: &Errand) -> Result<Self, Trouble> {
         let mut opened = Self { stream, decoder: Decoder::default(), buffer: vec![0; BUFFER] };
-        opened.write(&Request { number: 0, call: Call::Errand { fence } }, &[]).await?;
+        opened.write(&Request { number: 0, call: Call::Errand { fence, writes: errand.order.writes() } }, &[]).await?;
         loop {
             match opened.take::<Opening>().await?.0 {
                 Opening::Inside(FileWord::Ready) => break,

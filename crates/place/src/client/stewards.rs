@@ -300,7 +300,8 @@ impl Stewards {
         at_most: usize,
     ) -> Result<Option<Found>, Trouble> {
         let logs = self.directories.logs(environment);
-        if at_most <= LITTLE {
+        // What is of another stream is passed over, and may be much.
+        if at_most <= LITTLE && stream.is_none() && from == 0 {
             return log::read(&logs, process, from, near, stream, at_most).map_err(broken);
         }
         spawn_blocking(move || log::read(&logs, process, from, near, stream, at_most)).await.map_err(broken)?.map_err(broken)

@@ -1,5 +1,6 @@
 //! What is there: one name, or a directory's.
 
+use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -13,6 +14,8 @@ use super::voice::Voice;
 
 /// What is said at once.
 const BATCH: usize = 200;
+/// No message is longer than a mebibyte, and a byte may take six to be told.
+const BATCH_BYTES: usize = 64 << 10;
 
 pub fn stat(path: &FilePath, voice: &mut Voice) -> Result<()> {
     let metadata = fs::symlink_metadata(as_path(path)).at(path)?;
@@ -21,27 +24,34 @@ pub fn stat(path: &FilePath, voice: &mut Voice) -> Result<()> {
 
 /// Says what comes after `after`, and whether there is more than `limit`.
 pub fn list(path: &FilePath, recursive: bool, after: Option<&FilePath>, limit: u64, voice: &mut Voice) -> Result<bool> {
-    let mut listing = Listing { recursive, left: limit, batch: Vec::new(), voice };
-    let more = listing.directory(path, after)?;
+    let mut listing = Listing { recursive, left: limit, batch: Vec::new(), bytes: 0, voice };
+    let more = listing.names(path, names_in(path)?, after)?;
     listing.flush(path)?;
     Ok(more)
+}
+
+/// In the order of their bytes.
+fn names_in(path: &FilePath) -> Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for found in fs::read_dir(as_path(path)).at(path)? {
+        names.push(found.at(path)?.file_name());
+    }
+    names.sort_unstable_by(|left, right| left.as_bytes().cmp(right.as_bytes()));
+    Ok(names)
 }
 
 struct Listing<'v> {
     recursive: bool,
     left: u64,
     batch: Vec<FileEntry>,
+    /// About as long as the batch is when it is said.
+    bytes: usize,
     voice: &'v mut Voice,
 }
 
 impl Listing<'_> {
     /// Whether it was cut off.
-    fn directory(&mut self, path: &FilePath, after: Option<&FilePath>) -> Result<bool> {
-        let mut names = Vec::new();
-        for found in fs::read_dir(as_path(path)).at(path)? {
-            names.push(found.at(path)?.file_name());
-        }
-        names.sort_unstable_by(|left, right| left.as_bytes().cmp(right.as_bytes()));
+    fn names(&mut self, path: &FilePath, names: Vec<OsString>, after: Option<&FilePath>) -> Result<bool> {
         // The name in this directory that the last page came to.
         let base = path.join(b"");
         let reached = after.and_then(|after| after.as_bytes().strip_prefix(base.as_bytes()));
@@ -60,16 +70,19 @@ impl Listing<'_> {
                     return Ok(true);
                 }
                 self.left -= 1;
-                self.batch.push(entry(&inner, &metadata));
-                if self.batch.len() == BATCH {
+                let entry = entry(&inner, &metadata);
+                self.bytes += entry.path.len() * 3 + entry.target.as_ref().map_or(0, |target| target.len() * 3);
+                self.batch.push(entry);
+                if self.batch.len() >= BATCH || self.bytes >= BATCH_BYTES {
                     self.flush(path)?;
                 }
             }
             if self.recursive && metadata.is_dir() {
                 // One that is closed to us, or gone by now, has nothing to tell.
-                match self.directory(&inner, if is_known { after } else { None }) {
-                    Ok(false) | Err(_) => {}
-                    Ok(true) => return Ok(true),
+                if let Ok(names) = names_in(&inner)
+                    && self.names(&inner, names, if is_known { after } else { None })?
+                {
+                    return Ok(true);
                 }
             }
         }
@@ -77,6 +90,7 @@ impl Listing<'_> {
     }
 
     fn flush(&mut self, path: &FilePath) -> Result<()> {
+        self.bytes = 0;
         let entries = std::mem::take(&mut self.batch);
         self.voice.say(&FileWord::Entries { entries }, &[]).at(path)
     }

@@ -88,8 +88,16 @@ impl Unfinished {
             fs::rename(name, target)?;
         }
         self.name = None;
+        // Where the directory may be written and not read, it is as durable as the directory makes it.
+        let _ = sync_directory_of(target);
         Ok(())
     }
+}
+
+/// Its name is on the disk too.
+fn sync_directory_of(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory)?.sync_all()
 }
 
 impl Drop for Unfinished {
@@ -134,6 +142,10 @@ pub fn append(path: &FilePath, offset: Option<u64>, mode: Option<u32>, voice: &m
         size = size.max(at);
     }
     file.sync_data().at(path)?;
+    if offset.unwrap_or(0) == 0 {
+        // It may be new. Where its directory cannot be read it is as durable as the directory makes it.
+        let _ = sync_directory_of(as_path(path));
+    }
     Ok(size)
 }
 

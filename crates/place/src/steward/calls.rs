@@ -45,7 +45,7 @@ impl Steward {
             }
             Call::Barrier { fence } => self.barrier(fence).map(Some),
             Call::Adopt { blueprint } => self.adopt(*blueprint).map(Some),
-            Call::Errand { fence } => self.errand(peer, fence).map(|()| None),
+            Call::Errand { fence, writes } => self.errand(peer, fence, writes).map(|()| None),
         };
         match answered {
             Ok(None) => {}
@@ -61,12 +61,18 @@ impl Steward {
     }
 
     /// Hands the stream to a process inside. From then on that one answers.
-    fn errand(&mut self, peer: u64, fence: u64) -> Result<(), Refusal> {
+    fn errand(&mut self, peer: u64, fence: u64, writes: bool) -> Result<(), Refusal> {
         if self.leaving.is_some() || self.inside.is_over() {
             return Err(Refusal::Leaving);
         }
         if fence < self.fence {
             return Err(Refusal::Fenced);
+        }
+        if let Some(disk) = &mut self.disk {
+            if writes && disk.is_full() {
+                return Err(Refusal::StorageFull { message: "the environment occupies more than its own `disk_mb`".to_owned() });
+            }
+            disk.begins_errand(clock::milliseconds());
         }
         let failed = |error: String| Refusal::Failed { message: error };
         let place = self.inside.place().map_err(|error| failed(error.to_string()))?;

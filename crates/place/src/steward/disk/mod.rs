@@ -50,6 +50,8 @@ pub struct Disk {
     pub due: Option<u64>,
     /// Everything was measured after the last process had ended.
     settled: bool,
+    /// Until then an errand may be about to begin, though nothing runs yet.
+    busy_until: u64,
     /// Over the bound when it was last measured: what is started may remove files and write none.
     full: bool,
     /// How much there may be while it is full; none: that is not measured yet.
@@ -90,6 +92,7 @@ impl Disk {
             last: None,
             due: None,
             settled: true,
+            busy_until: 0,
             full: false,
             ceiling: None,
             mark: blueprint.logs.join(MARK),
@@ -112,6 +115,12 @@ impl Disk {
     pub fn begins(&mut self, now: u64) {
         self.due.get_or_insert(now);
         self.settled = false;
+    }
+
+    /// Something is about to be done to files by a process that is not kept.
+    pub fn begins_errand(&mut self, now: u64) {
+        self.begins(now);
+        self.busy_until = now + FAR;
     }
 
     pub fn hold_to(&mut self, limit: u64) {
@@ -266,7 +275,7 @@ impl Steward {
         if disk.due.is_none_or(|due| due > now) || self.inside.is_over() {
             return;
         }
-        let quiet = self.processes.is_empty() && !self.inside.has_strays();
+        let quiet = self.processes.is_empty() && now >= disk.busy_until && !self.inside.has_strays();
         disk.look(now, quiet, &self.inside);
     }
 
@@ -302,6 +311,7 @@ mod tests {
             measuring: None,
             last: Some(Last { at: 1000, took: 10, free: vec![1000, 500] }),
             due: None,
+            busy_until: 0,
             settled: false,
             full: false,
             ceiling: None,

@@ -5,6 +5,7 @@ pub mod desk;
 mod backups;
 mod care;
 mod environments;
+mod files;
 mod help;
 mod http;
 mod keys;

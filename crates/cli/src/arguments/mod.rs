@@ -3,6 +3,7 @@
 pub mod changes;
 pub mod egress;
 pub mod environment;
+pub mod files;
 pub mod identity;
 pub mod lists;
 pub mod local;
@@ -119,6 +120,9 @@ pub enum Command {
     /// Environments: places to work
     #[command(subcommand, visible_aliases = ["environment", "environments"])]
     Env(environment::EnvironmentCommand),
+    /// Files of environments
+    #[command(subcommand, alias = "file")]
+    Files(files::FilesCommand),
     /// Projects and who belongs to them
     #[command(subcommand, visible_alias = "house", alias = "projects")]
     Project(project::ProjectCommand),

@@ -44,8 +44,9 @@ async fn errand(house: &House, blueprint: &Blueprint, order: FileOrder, sent: Op
         match stream.next().await.unwrap() {
             (FileWord::Entries { entries }, _) => said.entries.extend(entries),
             (FileWord::Bytes, bytes) => said.bytes.extend(bytes),
-            (FileWord::Done { size, more }, _) => return Ok(Said { size, more, ..said }),
+            (FileWord::Done { size, more, .. }, _) => return Ok(Said { size, more, ..said }),
             (FileWord::Failed(failure), _) => return Err(failure.why),
+            (FileWord::Begun | FileWord::Events { .. }, _) => {}
             (FileWord::Ready, _) => panic!("out of turn"),
         }
     }

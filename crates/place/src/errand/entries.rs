@@ -8,11 +8,11 @@ use stead_domain::Timestamp;
 use stead_domain::changes::EntryType;
 use stead_domain::files::{FileEntry, FilePath, FileWord};
 
-use super::trouble::{At, Result, as_path};
 use super::voice::Voice;
+use crate::tree::trouble::{At, Result, as_path};
 
 /// What is said at once.
-const BATCH: usize = 200;
+pub const BATCH: usize = 200;
 
 pub fn stat(path: &FilePath, voice: &mut Voice) -> Result<()> {
     let metadata = fs::symlink_metadata(as_path(path)).at(path)?;

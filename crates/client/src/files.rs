@@ -1,11 +1,12 @@
 //! Files of an environment of the client's project.
 
-use stead_domain::files::{FileEntry, FilePath, FileTransfer, FileWritten, NewDirectory};
+use stead_domain::file_search::FilesFound;
+use stead_domain::files::{FileEntry, FilePath, FileTransfer, FileWritten, FindOrder, GrepOrder, NewDirectory, TreeWritten};
 use stead_domain::hexadecimal;
 use stead_domain::ids::EnvironmentId;
 use stead_domain::page::Page;
 
-use crate::{Client, Download, Request, Result, Upload};
+use crate::{Client, Download, Grep, Request, Result, Upload, Watch};
 
 /// Which part of what a directory holds.
 #[derive(Clone, Debug, Default)]
@@ -77,6 +78,48 @@ impl Client {
     pub async fn copy_file(&self, environment: EnvironmentId, from: &FilePath, to: &FilePath, overwrite: bool) -> Result<()> {
         let request = Request::post(self.environment_path(environment, "/files/copy")).json(&transfer(from, to, overwrite))?;
         self.request(request.within(None)).await.map(drop)
+    }
+}
+
+impl Client {
+    /// A directory or a file as a tar archive, from the beginning to the end: it cannot be taken up in the middle.
+    pub async fn download_archive(&self, environment: EnvironmentId, path: &FilePath) -> Result<Download<'_>> {
+        let request = named(Request::get(self.environment_path(environment, "/files/archive")), path);
+        Download::open(self, request.header("accept", "application/x-tar")?, path.clone()).await
+    }
+
+    /// Unpacks a tar archive into a directory.
+    pub async fn upload_archive(&self, environment: EnvironmentId, path: &FilePath, archive: Upload) -> Result<TreeWritten> {
+        let request = named(Request::new(http::Method::PUT, self.environment_path(environment, "/files/archive")), path);
+        self.parse(&self.upload(&request.header("content-type", "application/x-tar")?, archive).await?)
+    }
+
+    pub async fn find_files(&self, environment: EnvironmentId, order: &FindOrder) -> Result<FilesFound> {
+        let request = named(Request::get(self.environment_path(environment, "/files/find")), &order.path)
+            .query("pattern", order.pattern.as_deref())
+            .query("ignore_case", order.ignore_case.then_some(true))
+            .query("all", order.all.then_some(true))
+            .query("limit", Some(order.limit));
+        self.json(request.within(None)).await
+    }
+
+    pub async fn grep_files(&self, environment: EnvironmentId, order: &GrepOrder) -> Result<Grep<'_>> {
+        let request = named(Request::get(self.environment_path(environment, "/files/grep")), &order.path)
+            .query("pattern", Some(&order.pattern))
+            .query("fixed", order.fixed.then_some(true))
+            .query("ignore_case", order.ignore_case.then_some(true))
+            .query("all", order.all.then_some(true))
+            .query("context", Some(order.context))
+            .query("limit", Some(order.limit));
+        let request = order.globs.iter().fold(request, |request, glob| request.query("glob", Some(glob)));
+        Grep::open(self, request.header("accept", "application/x-ndjson")?).await
+    }
+
+    /// What changes from now on.
+    pub async fn watch_files(&self, environment: EnvironmentId, path: &FilePath, recursive: bool) -> Result<Watch<'_>> {
+        let request = named(Request::get(self.environment_path(environment, "/files/watch")), path);
+        let request = request.query("recursive", recursive.then_some(true)).header("accept", "text/event-stream")?;
+        Watch::open(self, request).await
     }
 }
 

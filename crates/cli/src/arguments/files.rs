@@ -30,6 +30,12 @@ pub enum FilesCommand {
     Mv(Transfer),
     /// Copy within an environment; `stead cp` copies in, out and between
     Cp(Transfer),
+    /// Find files by their names
+    Find(Find),
+    /// Search files by their content
+    Grep(Grep),
+    /// Show what changes, as it happens
+    Watch(Watch),
 }
 
 #[derive(Args, Debug)]
@@ -145,6 +151,89 @@ pub struct Transfer {
     /// In place of what is there
     #[arg(short = 'f', long)]
     pub overwrite: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = format!("\
+Examples:
+  stead files find web '*.rs'
+  stead files find web 'src/**/test_*.py' --quiet
+  stead files find web Makefile /usr/share --all
+
+A glob without `/` fits a name at any depth, any other one the path from PATH on. What is hidden, or named by ignore files, is left out
+unless --all is said. {PATHS}"))]
+pub struct Find {
+    #[command(flatten)]
+    pub reference: Reference,
+    #[arg(value_name = "GLOB", help = "Such as `*.rs`")]
+    pub pattern: String,
+    /// Where to begin
+    #[arg(value_name = "PATH", default_value = ".")]
+    pub path: OsString,
+    /// Capital or small is the same
+    #[arg(short, long)]
+    pub ignore_case: bool,
+    /// Also what is hidden or ignored
+    #[arg(short, long)]
+    pub all: bool,
+    /// How many at most
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub limit: u64,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = format!("\
+Examples:
+  stead files grep web 'fn main'
+  stead files grep web -F 'a.b(c)' src -g '*.rs' -C 2
+  stead files grep web TODO --quiet          only the files
+
+It ends with 1 when nothing is found. Files that are no text are skipped, and so is what is hidden or named by ignore files unless --all is
+said. With --json each line of the API's answer is printed as it comes. {PATHS}"))]
+pub struct Grep {
+    #[command(flatten)]
+    pub reference: Reference,
+    #[arg(value_name = "PATTERN", help = "A regular expression")]
+    pub pattern: String,
+    /// Where to begin
+    #[arg(value_name = "PATH", default_value = ".")]
+    pub path: OsString,
+    /// The pattern is a text as it is
+    #[arg(short = 'F', long)]
+    pub fixed: bool,
+    /// Capital or small is the same
+    #[arg(short, long)]
+    pub ignore_case: bool,
+    /// Only files that this fits
+    #[arg(short, long = "glob", value_name = "GLOB")]
+    pub globs: Vec<String>,
+    /// Lines before and after each match
+    #[arg(short = 'C', long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=100))]
+    pub context: u64,
+    /// Also what is hidden or ignored
+    #[arg(short, long)]
+    pub all: bool,
+    /// How many lines at most
+    #[arg(long, value_name = "NUMBER", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub limit: u64,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = format!("\
+Examples:
+  stead files watch web
+  stead files watch web src --json
+
+When the server was gone meanwhile, or more happened than could be told, `overflow` says so. {PATHS}"))]
+pub struct Watch {
+    #[command(flatten)]
+    pub reference: Reference,
+    /// A directory or a file
+    #[arg(value_name = "PATH", default_value = ".")]
+    pub path: OsString,
+    /// Only the directory itself, and none below
+    #[arg(long)]
+    pub shallow: bool,
 }
 
 fn mode(text: &str) -> Result<u32, String> {

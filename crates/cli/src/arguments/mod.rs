@@ -1,6 +1,7 @@
 //! The command line as types; what the commands do stands in `commands`.
 
 pub mod changes;
+pub mod copy;
 pub mod egress;
 pub mod environment;
 pub mod files;
@@ -123,6 +124,8 @@ pub enum Command {
     /// Files of environments
     #[command(subcommand, alias = "file")]
     Files(files::FilesCommand),
+    /// Copy files and directories into environments, out of them and between them
+    Cp(copy::Cp),
     /// Projects and who belongs to them
     #[command(subcommand, visible_alias = "house", alias = "projects")]
     Project(project::ProjectCommand),

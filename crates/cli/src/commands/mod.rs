@@ -4,6 +4,7 @@ mod audit;
 mod backup;
 mod completion;
 mod config_show;
+mod copy;
 mod doctor;
 mod down;
 mod environment;
@@ -62,6 +63,7 @@ pub async fn run(invocation: &Invocation<'_>, command: Command) -> Result<()> {
         Command::Top(arguments) => process::top(invocation, &arguments).await,
         Command::Env(command) => environment::run(invocation, command).await,
         Command::Files(command) => files::run(invocation, command).await,
+        Command::Cp(arguments) => copy::run(invocation, &arguments).await,
         Command::Project(command) => project::run(invocation, command).await,
         Command::Key(command) => key::run(invocation, command).await,
         Command::Sandbox(command) => sandbox::run(invocation, command).await,

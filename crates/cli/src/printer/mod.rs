@@ -70,6 +70,12 @@ impl Printer {
         self.write(&format!("{}\n", escape::json(&text)))
     }
 
+    /// A value in the API's shape on one line, for what comes one after the other.
+    pub fn json_line(&self, value: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_string(value).map_err(|error| Failure::from(io::Error::other(error)))?;
+        self.write(&format!("{}\n", escape::json(&text)))
+    }
+
     /// One record: JSON, its id, or what `show` makes of it.
     pub fn record<T: Serialize>(&self, value: &T, id: &str, show: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
         match self.format {

@@ -43,7 +43,7 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Ls) -> Result<()> {
     Ok(())
 }
 
-fn row(entry: &FileEntry) -> Vec<String> {
+pub fn row(entry: &FileEntry) -> Vec<String> {
     let size = if entry.r#type == EntryType::File { human::bytes(entry.size) } else { entry.r#type.to_string() };
     let name = match &entry.target {
         Some(target) => format!("{} -> {target}", entry.path),

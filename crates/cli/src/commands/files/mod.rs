@@ -1,12 +1,15 @@
 //! Files of environments.
 
 mod cat;
+mod find;
+mod grep;
 mod ls;
 mod mkdir;
 mod put;
 mod rm;
 mod stat;
 mod transfer;
+mod watch;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -28,6 +31,9 @@ pub async fn run(invocation: &Invocation<'_>, command: FilesCommand) -> Result<(
         FilesCommand::Mkdir(arguments) => mkdir::run(invocation, &arguments).await,
         FilesCommand::Mv(arguments) => transfer::r#move(invocation, &arguments).await,
         FilesCommand::Cp(arguments) => transfer::copy(invocation, &arguments).await,
+        FilesCommand::Find(arguments) => find::run(invocation, &arguments).await,
+        FilesCommand::Grep(arguments) => grep::run(invocation, &arguments).await,
+        FilesCommand::Watch(arguments) => watch::run(invocation, &arguments).await,
     }
 }
 

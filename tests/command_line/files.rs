@@ -111,3 +111,82 @@ fn what_is_longer_than_any_buffer_passes_through() {
     let error = desk.error(&["files", "put", "local-default", "/usr/big", "--file", "big"]);
     assert_eq!(error["code"], "file_denied");
 }
+
+#[test]
+fn files_are_found_by_name_and_by_content() {
+    let desk = Desk::new();
+    desk.done(&[
+        "exec",
+        "local-default",
+        "--",
+        "sh",
+        "-c",
+        "mkdir src; printf 'one\\ntwo main\\nthree\\n' > src/a.rs; echo main > .hidden; echo b > src/b.txt",
+    ]);
+    assert_eq!(desk.done(&["files", "find", "local-default", "*.rs", "--quiet"]), "src/a.rs\n");
+    insta::assert_snapshot!(squeezed(&desk.run(&["files", "find", "local-default", "src/*.txt"])), @r"
+    exit code: 0
+    --- stdout ---
+    MODE  SIZE  MODIFIED  PATH
+    0644  2 B  [SECOND]  src/b.txt
+    ");
+    insta::assert_snapshot!(desk.run(&["files", "find", "local-default", "*.go"]), @r"
+    exit code: 0
+    --- stderr ---
+    nothing fits `*.go`; --all also shows what is hidden or ignored
+    ");
+    insta::assert_snapshot!(desk.run(&["files", "grep", "local-default", "main", "-C", "1"]), @r"
+    exit code: 0
+    --- stdout ---
+    src/a.rs-1-one
+    src/a.rs:2:two main
+    src/a.rs-3-three
+    ");
+    assert_eq!(desk.done(&["files", "grep", "local-default", "main", "--all", "-g", ".hid*", "--quiet"]), ".hidden\n");
+    let lines = desk.done(&["files", "grep", "local-default", "-F", "o m", "--json"]);
+    let lines: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&lines[0]["text"], &lines[0]["ranges"][0]), (&"two main".into(), &serde_json::json!([2, 5])));
+    assert_eq!((&lines[1]["type"], &lines[1]["matches"], lines.len()), (&"end".into(), &1.into(), 2));
+    assert_eq!(desk.run(&["files", "grep", "local-default", "nowhere"]), "exit code: 1\n");
+    assert_eq!(desk.error(&["files", "grep", "local-default", "("])["code"], "invalid_field");
+}
+
+#[test]
+fn what_changes_is_shown_also_after_the_server_was_gone() {
+    use std::io::BufRead;
+    let mut desk = Desk::new();
+    let workspace = workspace(&desk);
+    let mut child = desk.command(&["files", "watch", "local-default", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut until = |wanted: &str| {
+        for line in lines.by_ref() {
+            let event: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
+            if event.to_string() == wanted {
+                return;
+            }
+        }
+        panic!("it ended before {wanted}");
+    };
+    // The watch begins with its answer, and nothing says here when that was: so there are many changes.
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let changing = std::thread::spawn({
+        let workspace = workspace.clone();
+        move || {
+            while stopped.try_recv().is_err() {
+                let _ = fs::create_dir(workspace.join("dir"));
+                let _ = fs::remove_dir(workspace.join("dir"));
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        }
+    });
+    until(r#"{"type":"created","path":"dir","directory":true}"#);
+    let directory = desk.server().directory();
+    desk.server_mut().kill();
+    *desk.server_mut() = crate::support::Server::builder().on(directory).start();
+    until(r#"{"type":"overflow"}"#);
+    until(r#"{"type":"removed","path":"dir","directory":true}"#);
+    stop.send(()).unwrap();
+    changing.join().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

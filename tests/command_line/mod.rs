@@ -4,6 +4,7 @@ pub mod desk;
 
 mod backups;
 mod care;
+mod copy;
 mod environments;
 mod files;
 mod help;

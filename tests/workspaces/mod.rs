@@ -4,6 +4,7 @@ mod changes;
 mod egress;
 mod files;
 mod setup;
+mod trees;
 
 use std::path::PathBuf;
 

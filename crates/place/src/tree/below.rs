@@ -20,12 +20,21 @@ impl Below {
 
     /// The directory of that way; those that are missing are made.
     pub fn directory(&mut self, names: &[&[u8]]) -> rustix::io::Result<BorrowedFd<'_>> {
+        self.reach(names, true)
+    }
+
+    /// The directory of that way, if there is one.
+    pub fn existing(&mut self, names: &[&[u8]]) -> rustix::io::Result<BorrowedFd<'_>> {
+        self.reach(names, false)
+    }
+
+    fn reach(&mut self, names: &[&[u8]], make: bool) -> rustix::io::Result<BorrowedFd<'_>> {
         let known = self.way.iter().zip(names).take_while(|((known, _), name)| known == *name).count();
         self.way.truncate(known);
         for name in &names[known..] {
             let parent = self.way.last().map_or(self.base.as_fd(), |(_, directory)| directory.as_fd());
             let opened = match openat(parent, *name, DIRECTORY, Mode::empty()) {
-                Err(Errno::NOENT) => {
+                Err(Errno::NOENT) if make => {
                     match mkdirat(parent, *name, Mode::from_raw_mode(0o755)) {
                         Ok(()) | Err(Errno::EXIST) => {}
                         Err(error) => return Err(error),
@@ -39,7 +48,7 @@ impl Below {
         Ok(self.way.last().map_or(self.base.as_fd(), |(_, directory)| directory.as_fd()))
     }
 
-    /// The directory of that way, if there is one.
+    /// The same beside the way that is known: for a second directory at the same time.
     pub fn find(&self, names: &[&[u8]]) -> rustix::io::Result<OwnedFd> {
         let mut found = openat(&self.base, c".", DIRECTORY, Mode::empty())?;
         for name in names {

@@ -116,13 +116,13 @@ impl Unpacking {
         for (name, mode, times) in std::mem::replace(&mut self.waiting, kept).into_iter().rev() {
             let path = FilePath::found(name.clone());
             let way = names(&name).unwrap_or_default();
-            let directory = match self.below.find(&way) {
+            let directory = match self.below.existing(&way) {
                 // Somebody inside was faster.
                 Err(Errno::NOENT | Errno::NOTDIR) => continue,
                 found => found.at(&path)?,
             };
-            futimens(&directory, &times).at(&path)?;
-            fchmod(&directory, Mode::from_raw_mode(mode)).at(&path)?;
+            futimens(directory, &times).at(&path)?;
+            fchmod(directory, Mode::from_raw_mode(mode)).at(&path)?;
         }
         Ok(())
     }

@@ -57,6 +57,11 @@ impl<'c> Grep<'c> {
         Ok(None)
     }
 
+    /// Whether the next line must be waited for.
+    pub fn is_waiting(&self) -> bool {
+        !self.over && !self.buffer[self.at..].contains(&b'\n')
+    }
+
     fn misshapen(&self, cause: String) -> ClientError {
         ClientError::Shape { address: self.client.endpoint().to_string(), cause }
     }

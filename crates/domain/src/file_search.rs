@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::files::{FileEntry, FilePath, shown};
+use crate::files::{FileEntry, FilePath};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FindOrder {
@@ -83,11 +83,6 @@ pub struct LineFound {
 }
 
 impl LineFound {
-    pub fn new(path: &FilePath, line_number: u64, offset: u64, line: &[u8], cut: bool, ranges: Vec<[u64; 2]>) -> Self {
-        let ((path, path_bytes), (text, text_bytes)) = (shown(path.as_bytes()), shown(line));
-        Self { path, path_bytes, line_number, offset, text, text_bytes, cut, ranges }
-    }
-
     /// The path as it is, byte for byte.
     pub fn exact_path(&self) -> Vec<u8> {
         self.path_bytes.as_deref().and_then(crate::hexadecimal::read).unwrap_or_else(|| self.path.clone().into_bytes())

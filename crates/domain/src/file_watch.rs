@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::files::{FilePath, shown};
+use crate::files::FilePath;
 
 /// What changed. Something may be told twice, and what is gone again before it was seen need not be told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -35,7 +35,7 @@ pub struct FileNamed {
 
 impl FileNamed {
     pub fn new(path: &FilePath, directory: bool) -> Self {
-        let (path, path_bytes) = shown(path.as_bytes());
+        let (path, path_bytes) = path.shown();
         Self { path, path_bytes, directory }
     }
 

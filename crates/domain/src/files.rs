@@ -40,6 +40,11 @@ impl FilePath {
         &self.0
     }
 
+    /// As text, and in hexadecimal digits where that would lose something.
+    pub fn shown(&self) -> (String, Option<String>) {
+        shown(&self.0)
+    }
+
     /// One name further down.
     #[must_use]
     pub fn join(&self, name: &[u8]) -> Self {
@@ -115,7 +120,7 @@ impl FileEntry {
 }
 
 /// As text, and in hexadecimal digits where that would lose something.
-pub(crate) fn shown(bytes: &[u8]) -> (String, Option<String>) {
+fn shown(bytes: &[u8]) -> (String, Option<String>) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (text.to_owned(), None),
         Err(_) => (String::from_utf8_lossy(bytes).into_owned(), Some(hexadecimal::write(bytes))),

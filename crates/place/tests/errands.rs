@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use stead_domain::changes::EntryType;
 use stead_domain::files::{FileEntry, FileOrder, FileProblem};
 use stead_domain::ids::EnvironmentId;
-use stead_place::blueprint::{Blueprint, WorkspaceKind};
+use stead_place::blueprint::WorkspaceKind;
 use stead_place::client::Trouble;
 use stead_place::protocol::{Errand, Refusal};
 

@@ -17,7 +17,7 @@ use crate::session::patience::patiently;
 
 pub enum Side {
     Here(PathBuf),
-    There(There),
+    There(Box<There>),
 }
 
 pub struct There {
@@ -36,7 +36,7 @@ impl Side {
         };
         let environment = references::environment(client, reference).await?;
         let path = inside(if path.is_empty() { OsStr::new(".") } else { OsStr::from_bytes(path) })?;
-        Ok(Self::There(There { environment, path }))
+        Ok(Self::There(Box::new(There { environment, path })))
     }
 }
 

@@ -7,8 +7,11 @@ use crate::arguments::files::Grep;
 use crate::exit_status::ExitStatus;
 use crate::failure::{Failure, Result};
 use crate::invocation::Invocation;
-use crate::printer::{Printer, escape};
+use crate::printer::escape;
 use crate::references;
+
+/// What is written at once.
+const PIECE: usize = 64 << 10;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Grep) -> Result<()> {
     let client = invocation.client().await?;
@@ -25,15 +28,24 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Grep) -> Result<()> {
     };
     let printer = invocation.printer;
     let mut search = client.grep_files(environment.id, &order).await?;
-    let mut told = HashSet::new();
+    let (mut told, mut text) = (HashSet::new(), String::new());
     while let Some(line) = search.next().await? {
         if printer.is_json() {
-            printer.json_line(&line)?;
+            text.push_str(&escape::json(&serde_json::to_string(&line).map_err(std::io::Error::other)?));
+            text.push('\n');
+        }
+        match &line {
+            GrepLine::Match(found) if printer.is_human() => show(&mut text, found, ':'),
+            GrepLine::Context(found) if printer.is_human() => show(&mut text, found, '-'),
+            _ => {}
+        }
+        // What is there already is written at once.
+        if text.len() >= PIECE || search.is_waiting() || matches!(line, GrepLine::End { .. }) {
+            printer.screen(&text)?;
+            text.clear();
         }
         match line {
-            GrepLine::Match(found) if printer.is_human() => show(printer, &found, ':')?,
-            GrepLine::Context(found) if printer.is_human() => show(printer, &found, '-')?,
-            GrepLine::Match(found) if !printer.is_json() => {
+            GrepLine::Match(found) if !printer.is_json() && !printer.is_human() => {
                 let path = found.exact_path();
                 if !told.contains(&path) {
                     printer.name(&path)?;
@@ -58,8 +70,8 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Grep) -> Result<()> {
 }
 
 /// As every such program prints it.
-fn show(printer: &Printer, found: &LineFound, mark: char) -> Result<()> {
+fn show(text: &mut String, found: &LineFound, mark: char) {
     let rest = if found.cut { "…" } else { "" };
-    let number = found.line_number;
-    printer.styled(&format!("{}{mark}{number}{mark}{}{rest}", escape::line(&found.path), escape::line(&found.text).replace("\\t", "\t")))
+    let line = format!("{}{mark}{}{mark}{}{rest}\n", escape::line(&found.path), found.line_number, escape::tabbed(&found.text));
+    text.push_str(&line);
 }

@@ -1,5 +1,6 @@
 //! By content.
 
+use std::borrow::Cow;
 use std::fs::OpenOptions;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +10,9 @@ use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
 use ignore::WalkState;
-use stead_domain::files::{FilePath, FileProblem, FileWord, GrepLine, GrepOrder, LineFound};
+use serde::Serialize;
+use stead_domain::files::{FilePath, FileProblem, FileWord, GrepLine, GrepOrder};
+use stead_domain::hexadecimal;
 
 use super::{Globs, named, walk};
 use crate::errand::reading::open;
@@ -95,7 +98,8 @@ impl Found<'_> {
         if self.truncated.load(Ordering::Relaxed) {
             return WalkState::Quit;
         }
-        let mut lines = Lines { found: self, matcher, path: shown, buffer: Vec::new(), matched: false, gone: false };
+        let (shown, path_bytes) = shown.shown();
+        let mut lines = Lines { found: self, matcher, path: shown, path_bytes, buffer: Vec::new(), matched: false, gone: false };
         let searched = match open(path, OpenOptions::new().read(true)) {
             Ok((file, _)) => searcher.search_file(matcher, &file, &mut lines),
             Err(_) => Err(io::ErrorKind::NotFound.into()),
@@ -114,11 +118,30 @@ impl Found<'_> {
     }
 }
 
+/// A [`GrepLine`] with a line, as it is written: there may be millions of them.
+#[derive(Serialize)]
+struct Line<'l> {
+    r#type: &'static str,
+    path: &'l str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_bytes: Option<&'l str>,
+    line_number: u64,
+    offset: u64,
+    text: Cow<'l, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text_bytes: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cut: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ranges: Vec<[u64; 2]>,
+}
+
 /// What is found in one file.
 struct Lines<'f, 'v> {
     found: &'f Found<'v>,
     matcher: &'f RegexMatcher,
-    path: FilePath,
+    path: String,
+    path_bytes: Option<String>,
     buffer: Vec<u8>,
     matched: bool,
     gone: bool,
@@ -137,8 +160,16 @@ impl Lines<'_, '_> {
             });
             searched.map_err(io::Error::other)?;
         }
-        let line = LineFound::new(&self.path, number.unwrap_or(0), offset, shown, cut, ranges);
-        write_line(&mut self.buffer, &if is_match { GrepLine::Match(line) } else { GrepLine::Context(line) })?;
+        let (text, text_bytes) = match std::str::from_utf8(shown) {
+            Ok(text) => (Cow::Borrowed(text), None),
+            Err(_) => (String::from_utf8_lossy(shown), Some(hexadecimal::write(shown))),
+        };
+        let r#type = if is_match { "match" } else { "context" };
+        let (path, path_bytes) = (self.path.as_str(), self.path_bytes.as_deref());
+        write_line(
+            &mut self.buffer,
+            &Line { r#type, path, path_bytes, line_number: number.unwrap_or(0), offset, text, text_bytes, cut, ranges },
+        )?;
         if self.buffer.len() >= PIECE { self.flush() } else { Ok(()) }
     }
 
@@ -181,7 +212,7 @@ impl Sink for Lines<'_, '_> {
     }
 }
 
-fn write_line(buffer: &mut Vec<u8>, line: &GrepLine) -> io::Result<()> {
+fn write_line(buffer: &mut Vec<u8>, line: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *buffer, line)?;
     buffer.push(b'\n');
     Ok(())

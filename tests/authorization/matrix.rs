@@ -92,6 +92,10 @@ impl Acme {
         if path.ends_with("/stdin") {
             path.push_str("?offset=0");
         }
+        if path.ends_with("/watch") {
+            // Passes the door and begins nothing.
+            path.push_str("?recursive=maybe");
+        }
         if path.ends_with("/diff") {
             path.push_str("?from=1&to=1");
         }

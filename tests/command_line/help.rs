@@ -31,6 +31,8 @@ fn help_goes_to_stdout_and_names_every_command() {
       attach      Come back to a command that goes on without you
       top         Watch environments and what runs in them
       env         Environments: places to work [aliases: environment, environments]
+      files       Files of environments
+      cp          Copy files and directories into environments, out of them and between them
       project     Projects and who belongs to them [alias: house]
       key         API keys
       sandbox     Sandboxes: what stands behind environments

@@ -4,7 +4,9 @@ pub mod desk;
 
 mod backups;
 mod care;
+mod copy;
 mod environments;
+mod files;
 mod help;
 mod http;
 mod keys;

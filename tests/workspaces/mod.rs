@@ -7,6 +7,7 @@ mod files;
 mod hostile;
 mod image;
 mod setup;
+mod trees;
 
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 
 use stead_domain::changes::EntryType;
 use stead_domain::environment::Environment;
-use stead_domain::files::{FileEntry, FileOrder, FilePath, FileWord};
+use stead_domain::files::{FileEntry, FileEvent, FileOrder, FilePath, FileWord};
 use stead_domain::ids::EnvironmentId;
 use stead_domain::{Code, Error, Result};
 use stead_store::{environments, sandboxes};
@@ -25,10 +25,15 @@ pub struct Listed {
 /// A file that is being read.
 pub struct FileReader {
     pub entry: FileEntry,
+    pub bytes: FileStream,
+}
+
+/// What is being said inside.
+pub struct FileStream {
     errand: Box<dyn Errand>,
 }
 
-impl FileReader {
+impl FileStream {
     /// The next bytes; none at the end. What comes next is read only when it is asked for.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
         match within(self.errand.next()).await? {
@@ -38,6 +43,32 @@ impl FileReader {
             _ => Err(out_of_turn()),
         }
     }
+}
+
+/// Files that are being watched.
+pub struct FileWatch {
+    errand: Box<dyn Errand>,
+}
+
+impl FileWatch {
+    /// What happened next; none when what was watched is gone.
+    pub async fn next(&mut self) -> Result<Option<Vec<FileEvent>>> {
+        match self.errand.next().await?.0 {
+            FileWord::Events { events } => Ok(Some(events)),
+            FileWord::Done { .. } => Ok(None),
+            FileWord::Failed(failure) => Err(failure.into()),
+            _ => Err(out_of_turn()),
+        }
+    }
+}
+
+/// What came of what was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    /// How many bytes a file has now, or those of an archive had.
+    pub size: u64,
+    /// Entries of an archive.
+    pub count: u64,
 }
 
 /// A file that is being written.
@@ -55,17 +86,17 @@ impl FileWriter {
         }
     }
 
-    /// That was all; how many bytes the file has now.
-    pub async fn finish(mut self) -> Result<u64> {
+    /// That was all; what came of it.
+    pub async fn finish(mut self) -> Result<Written> {
         match within(self.errand.end()).await {
             Ok(()) => self.last_word().await,
             Err(error) => Err(self.last_word().await.err().unwrap_or_else(|| error.into())),
         }
     }
 
-    async fn last_word(&mut self) -> Result<u64> {
+    async fn last_word(&mut self) -> Result<Written> {
         match within(self.errand.next()).await?.0 {
-            FileWord::Done { size, .. } => Ok(size),
+            FileWord::Done { size, count, .. } => Ok(Written { size, count }),
             FileWord::Failed(failure) => Err(failure.into()),
             _ => Err(out_of_turn()),
         }
@@ -92,6 +123,7 @@ impl App {
     pub async fn list_files(&self, entered: &Entered, id: EnvironmentId, order: FileOrder) -> Result<Listed> {
         let most = match order {
             FileOrder::List { limit, .. } => limit,
+            FileOrder::Find(ref find) => find.limit,
             _ => 0,
         };
         collect(&mut *self.open_errand(entered, id, &order).await?, most).await
@@ -108,12 +140,28 @@ impl App {
         let mut errand = self.open_errand(entered, id, &FileOrder::Read { path, offset, length }).await?;
         match within(errand.next()).await?.0 {
             FileWord::Entries { mut entries } => match entries.pop() {
-                Some(entry) if entry.r#type == EntryType::File => Ok(FileReader { entry, errand }),
+                Some(entry) if entry.r#type == EntryType::File => Ok(FileReader { entry, bytes: FileStream { errand } }),
                 _ => Err(out_of_turn()),
             },
             FileWord::Failed(failure) => Err(failure.into()),
             _ => Err(out_of_turn()),
         }
+    }
+
+    /// For orders whose answer is a stream. What is wrong with them is said before that begins.
+    pub async fn stream_files(&self, entered: &Entered, id: EnvironmentId, order: &FileOrder) -> Result<FileStream> {
+        let mut errand = self.open_errand(entered, id, order).await?;
+        match errand.next().await?.0 {
+            FileWord::Begun => Ok(FileStream { errand }),
+            FileWord::Failed(failure) => Err(failure.into()),
+            _ => Err(out_of_turn()),
+        }
+    }
+
+    /// Watches from before this answers until what it gives is dropped. The environment stays awake for it.
+    pub async fn watch_files(&self, entered: &Entered, id: EnvironmentId, path: FilePath, recursive: bool) -> Result<FileWatch> {
+        let FileStream { errand } = self.stream_files(entered, id, &FileOrder::Watch { path, recursive }).await?;
+        Ok(FileWatch { errand })
     }
 
     /// For orders that bytes follow.
@@ -189,7 +237,9 @@ impl App {
 fn changes(order: &FileOrder) -> Option<(&'static str, &FilePath)> {
     match order {
         FileOrder::Stat { .. } | FileOrder::List { .. } | FileOrder::Read { .. } => None,
+        FileOrder::Pack { .. } | FileOrder::Find(_) | FileOrder::Grep(_) | FileOrder::Watch { .. } => None,
         FileOrder::Write { path, .. } | FileOrder::Append { path, .. } => Some(("environment.files.write", path)),
+        FileOrder::Unpack { path } => Some(("environment.files.unpack", path)),
         FileOrder::Remove { path, .. } => Some(("environment.files.remove", path)),
         FileOrder::MakeDirectory { path, .. } => Some(("environment.files.make_directory", path)),
         FileOrder::Move { to, .. } => Some(("environment.files.move", to)),

@@ -81,6 +81,8 @@ impl From<ClientError> for Failure {
             ClientError::Timeout { .. } => (Code::Unreachable, "try again, or run `stead doctor`"),
             ClientError::NotJson { .. } => (Code::Unreachable, "the address may belong to another service: `stead config show`"),
             ClientError::Shape { .. } => (Code::Unreachable, "the server may be of another version: `stead status`"),
+            ClientError::Source { .. } => (Code::LocalFile, "look whether it is still there and may be read"),
+            ClientError::Changed { .. } => (Code::Conflict, "read it again from the beginning"),
             ClientError::Address { .. } => (Code::Usage, "give an address such as http://127.0.0.1:7070"),
             ClientError::Request { .. } => (Code::Usage, "check the arguments"),
             ClientError::Untrusted { problem, .. } => (Code::Unreachable, about_certificate(&problem)),

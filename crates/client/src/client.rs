@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 use stead_domain::Context;
@@ -13,11 +12,17 @@ use stead_domain::error::ErrorBody;
 use tokio::sync::Mutex;
 
 use crate::connection::{Connection, Interruption, within};
+use crate::outgoing::{Outgoing, Upload};
 use crate::request::escape;
 use crate::{ClientError, Endpoint, Key, Request, Response, Result, tls};
 
 const LONGEST_WAIT: u64 = 5;
 const MOST_WAITS: u32 = 3;
+/// How long a server that is gone may take to come back, as for an upgrade.
+const COMING_BACK: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(250);
+/// No error comes near it.
+const LARGEST_ERROR: usize = 1 << 20;
 
 /// A reply that is still coming.
 pub(crate) struct Opened {
@@ -111,7 +116,7 @@ impl Client {
                 Interruption::Lost(cause) => (cause, request.method != Method::PATCH),
             };
             if repeated || !may_repeat {
-                let lost = ClientError::Lost { address: self.endpoint.to_string(), cause };
+                let lost = self.lost(cause);
                 // A server that expects TLS hangs up on whoever begins without.
                 return Err(if self.endpoint.is_secure() { lost } else { tls::wrong_scheme(&self.endpoint).await.unwrap_or(lost) });
             }
@@ -173,12 +178,61 @@ impl Client {
         Ok(reply.map(|(head, body)| Opened { status: head.status.as_u16(), headers: head.headers, body, _connection: connection }))
     }
 
-    fn write(&self, request: &Request) -> Result<http::Request<Full<Bytes>>> {
+    /// Opens a reply that can be asked for any number of times: a server that is gone or busy is waited for. Errors of the server are errors.
+    pub(crate) async fn open_patiently(&self, request: &Request) -> Result<Opened> {
+        let begun = tokio::time::Instant::now();
+        loop {
+            let failure = match self.open(request).await {
+                Ok(Ok(opened)) if (200..300).contains(&opened.status) => return Ok(opened),
+                Ok(Ok(opened)) => match opened.status {
+                    429 | 503 => self.refused(opened).await,
+                    _ => return Err(self.refused(opened).await),
+                },
+                Ok(Err(Interruption::Unsent(cause) | Interruption::Lost(cause))) => self.lost(cause),
+                Err(unreachable @ ClientError::Unreachable { .. }) => unreachable,
+                Err(error) => return Err(error),
+            };
+            if begun.elapsed() > COMING_BACK {
+                return Err(failure);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Sends a request with a body that is read meanwhile, once: who can read it again may send it again.
+    pub(crate) async fn upload(&self, request: &Request, upload: Upload) -> Result<Response> {
+        let source = upload.failure();
+        let mut connection = Connection::open(&self.endpoint, self.trusted.as_deref()).await?;
+        let response = match connection.send(self.message(request, Outgoing::Read(upload))?).await {
+            Ok(response) => response,
+            Err(Interruption::Unsent(cause) | Interruption::Lost(cause)) => {
+                let source = source.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+                return Err(source.map_or_else(|| self.lost(cause), |cause| ClientError::Source { cause }));
+            }
+        };
+        if response.is_success() { Ok(response) } else { Err(self.refusal(&response)) }
+    }
+
+    pub(crate) fn lost(&self, cause: String) -> ClientError {
+        ClientError::Lost { address: self.endpoint.to_string(), cause }
+    }
+
+    async fn refused(&self, opened: Opened) -> ClientError {
+        let body = Limited::new(opened.body, LARGEST_ERROR).collect().await;
+        let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+        self.refusal(&Response { status: opened.status, headers: opened.headers, body })
+    }
+
+    fn write(&self, request: &Request) -> Result<http::Request<Outgoing>> {
+        self.message(request, Outgoing::Whole(Full::new(request.body.clone().unwrap_or_default())))
+    }
+
+    fn message(&self, request: &Request, body: Outgoing) -> Result<http::Request<Outgoing>> {
         let failed = |cause: String| ClientError::Request { cause };
         let mut message = http::Request::builder()
             .method(request.method.clone())
             .uri(format!("{}{}", self.endpoint.base(), request.target))
-            .body(Full::new(request.body.clone().unwrap_or_default()))
+            .body(body)
             .map_err(|error| failed(format!("`{}`: {error}", request.target)))?;
         let headers = message.headers_mut();
         headers.extend(request.headers.clone());

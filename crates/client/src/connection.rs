@@ -5,9 +5,8 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::response::Parts;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::rt::{Read, Write};
@@ -16,6 +15,7 @@ use rustls::pki_types::ServerName;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinSet;
 
+use crate::outgoing::Outgoing;
 use crate::{ClientError, Endpoint, Response, Result, tls};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const LARGEST_BODY: usize = 256 << 20;
 
 pub(crate) struct Connection {
-    sender: SendRequest<Full<Bytes>>,
+    sender: SendRequest<Outgoing>,
     /// Owns the task: dropping the connection ends it.
     _driver: JoinSet<()>,
 }
@@ -85,14 +85,14 @@ impl Connection {
         self.sender.ready().await.is_ok()
     }
 
-    pub(crate) async fn open_reply(&mut self, request: http::Request<Full<Bytes>>) -> Result<(Parts, Incoming), Interruption> {
+    pub(crate) async fn open_reply(&mut self, request: http::Request<Outgoing>) -> Result<(Parts, Incoming), Interruption> {
         let reply = self.sender.send_request(request).await.map_err(|error| {
             if error.is_canceled() { Interruption::Unsent(describe(&error)) } else { Interruption::Lost(describe(&error)) }
         })?;
         Ok(reply.into_parts())
     }
 
-    pub(crate) async fn send(&mut self, request: http::Request<Full<Bytes>>) -> Result<Response, Interruption> {
+    pub(crate) async fn send(&mut self, request: http::Request<Outgoing>) -> Result<Response, Interruption> {
         let (head, body) = self.open_reply(request).await?;
         let body = Limited::new(body, LARGEST_BODY).collect().await.map_err(|error| Interruption::Lost(error.to_string()))?;
         Ok(Response { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes() })

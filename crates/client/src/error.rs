@@ -34,6 +34,12 @@ pub enum ClientError {
     /// JSON, but of another shape than this version knows.
     #[error("the reply of {address} is not of the shape that this version knows: {cause}")]
     Shape { address: String, cause: String },
+    /// What was to be sent could not be read.
+    #[error("what was to be sent could not be read: {cause}")]
+    Source { cause: std::io::Error },
+    /// A download cannot go on, because the file is another one by now.
+    #[error("`{path}` changed while it was read")]
+    Changed { path: String },
     #[error("`{url}` is not an address of a server: {problem}")]
     Address { url: String, problem: String },
     #[error("the request could not be written: {cause}")]

@@ -3,23 +3,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Limited};
+use http_body_util::BodyExt;
 use stead_domain::error::ErrorBody;
 use stead_domain::frames::{FrameKind, MEDIA_TYPE};
 use stead_domain::process::{OutputStream, ProcessExit};
 
 use crate::arrived::Arrived;
 use crate::client::Opened;
-use crate::connection::Interruption;
-use crate::{Client, ClientError, Request, Response, Result};
+use crate::{Client, ClientError, Request, Result};
 
 /// The server sends a sign of life every fifteen seconds.
 const SILENCE: Duration = Duration::from_secs(45);
-/// How long a server that is gone may take to come back, as for an upgrade.
-const COMING_BACK: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(250);
-/// No error of this API comes near it.
-const LONGEST_ERROR: usize = 1 << 20;
 
 /// What one who follows hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,39 +95,14 @@ impl<'c> Follow<'c> {
     }
 
     async fn open(&mut self) -> Result<()> {
-        let begun = tokio::time::Instant::now();
         let request = Request::get(self.path.clone())
             .query("offset", Some(self.offset))
             .query("stream", self.stream)
             .query("follow", Some(true))
             .query("hold", self.hold.then_some(true))
             .header("accept", MEDIA_TYPE)?;
-        loop {
-            let failure = match self.client.open(&request).await {
-                Ok(Ok(opened)) if opened.status == 200 => {
-                    self.opened = Some(opened);
-                    return Ok(());
-                }
-                Ok(Ok(opened)) => {
-                    let body = Limited::new(opened.body, LONGEST_ERROR).collect().await;
-                    let body = body.map(|body| body.to_bytes()).unwrap_or_default();
-                    let response = Response { status: opened.status, headers: opened.headers, body };
-                    match response.status {
-                        429 | 503 => self.client.refusal(&response),
-                        _ => return Err(self.client.refusal(&response)),
-                    }
-                }
-                Ok(Err(Interruption::Unsent(cause) | Interruption::Lost(cause))) => {
-                    ClientError::Lost { address: self.client.endpoint().to_string(), cause }
-                }
-                Err(unreachable @ ClientError::Unreachable { .. }) => unreachable,
-                Err(error) => return Err(error),
-            };
-            if begun.elapsed() > COMING_BACK {
-                return Err(failure);
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
+        self.opened = Some(self.client.open_patiently(&request).await?);
+        Ok(())
     }
 
     /// What can be heard of what has arrived. Output is given on in the pieces in which it comes.

@@ -70,6 +70,7 @@ codes! {
     FileDenied, "file_denied", 403, 5, "What runs inside may not touch that path, or it is read-only there.";
     WrongOffset, "wrong_offset", 409, 3, "The file does not end where the request says; `details.size` says where it does.";
     FileFailed, "file_failed", 409, 3, "The file could not be read or written; the message holds what the kernel said.";
+    InvalidArchive, "invalid_archive", 400, 2, "The body is no tar archive, is cut off, or holds an entry that may not be unpacked; `details.path` names it.";
     Unauthorized, "unauthorized", 401, 5, "No credential, or one that is unknown, expired or revoked.";
     Forbidden, "forbidden", 403, 5, "The caller's role does not allow this.";
     NotFound, "not_found", 404, 4, "There is nothing of that id or name that the caller may see.";

@@ -8,6 +8,8 @@ use utoipa::ToSchema;
 
 use crate::changes::EntryType;
 use crate::error::{Code, Error, Result};
+pub use crate::file_search::{FindOrder, GrepLine, GrepOrder, LineFound};
+pub use crate::file_watch::FileEvent;
 use crate::{Timestamp, hexadecimal};
 
 /// Trees may be deeper than the kernel takes in one call; requests need an end all the same.
@@ -36,6 +38,11 @@ impl FilePath {
 
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// As text, and in hexadecimal digits where that would lose something.
+    pub fn shown(&self) -> (String, Option<String>) {
+        shown(&self.0)
     }
 
     /// One name further down.
@@ -124,6 +131,15 @@ fn shown(bytes: &[u8]) -> (String, Option<String>) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FileWritten {
     /// How many bytes the file has now.
+    pub size: u64,
+}
+
+/// What was unpacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TreeWritten {
+    /// Entries of the archive.
+    pub entries: u64,
+    /// Bytes of its files.
     pub size: u64,
 }
 
@@ -250,14 +266,32 @@ pub enum FileOrder {
         to: FilePath,
         overwrite: bool,
     },
+    /// Says [`FileWord::Begun`] and then a tar archive of what is there.
+    Pack {
+        path: FilePath,
+    },
+    /// A tar archive follows. It is unpacked into this directory, which is made if it is not there, and nowhere else.
+    Unpack {
+        path: FilePath,
+    },
+    /// By name.
+    Find(FindOrder),
+    /// By content. Says [`FileWord::Begun`] and then a [`GrepLine`] on each line.
+    Grep(GrepOrder),
+    /// Says [`FileWord::Begun`] and then what changes, until nobody listens any more.
+    Watch {
+        path: FilePath,
+        recursive: bool,
+    },
 }
 
 impl FileOrder {
     /// Whether it may take more room than there was.
     pub fn writes(&self) -> bool {
         match self {
-            Self::Write { .. } | Self::Append { .. } | Self::MakeDirectory { .. } | Self::Copy { .. } => true,
+            Self::Write { .. } | Self::Append { .. } | Self::MakeDirectory { .. } | Self::Copy { .. } | Self::Unpack { .. } => true,
             Self::Stat { .. } | Self::List { .. } | Self::Read { .. } | Self::Remove { .. } | Self::Move { .. } => false,
+            Self::Pack { .. } | Self::Find(_) | Self::Grep(_) | Self::Watch { .. } => false,
         }
     }
 }
@@ -271,12 +305,19 @@ pub enum FileWord {
     Entries {
         entries: Vec<FileEntry>,
     },
+    /// It can be done, and what it yields follows.
+    Begun,
     /// With the bytes.
     Bytes,
-    /// It is done. `size` is how far a file reaches, `more` whether a list was cut off.
+    Events {
+        events: Vec<FileEvent>,
+    },
+    /// It is done. `size` is how far a file reaches, `more` whether a list was cut off, `count` of how many things it was.
     Done {
         size: u64,
         more: bool,
+        #[serde(default)]
+        count: u64,
     },
     Failed(FileFailure),
 }
@@ -305,6 +346,10 @@ pub enum FileProblem {
     Full,
     /// Not where the caller believes that it ends.
     WrongOffset,
+    /// What was to be unpacked is no archive, or holds what may not be unpacked.
+    Archive,
+    /// What was to be searched for is no pattern.
+    Pattern,
     Other,
 }
 
@@ -350,6 +395,12 @@ impl From<FileFailure> for Error {
                 (Code::StorageFull, format!("there is no room for `{path}`: {said}"), "remove something, or raise the environment's limit")
             }
             FileProblem::WrongOffset => (Code::WrongOffset, format!("`{path}` has {said} bytes"), "go on from there"),
+            FileProblem::Archive => (
+                Code::InvalidArchive,
+                format!("the archive cannot be unpacked: `{path}`: {said}"),
+                "send plain tar, whose names and links all lie below its own root",
+            ),
+            FileProblem::Pattern => return Error::field("pattern", said).suggestion("say `fixed` to search for the text as it is"),
             FileProblem::Other => (Code::FileFailed, format!("`{path}`: {said}"), "`stead files stat` shows what it is"),
         };
         let error = Error::new(code, message).suggestion(suggestion).detail("path", path.to_string());

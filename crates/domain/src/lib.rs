@@ -14,6 +14,8 @@ pub mod duration;
 pub mod egress;
 pub mod environment;
 pub mod error;
+pub mod file_search;
+pub mod file_watch;
 pub mod files;
 pub mod frames;
 pub mod hexadecimal;

@@ -16,5 +16,7 @@ pub mod spawner;
 #[cfg(feature = "steward")]
 mod steward;
 mod steward_lock;
+#[cfg(feature = "steward")]
+pub mod tree;
 
 pub use directories::Directories;

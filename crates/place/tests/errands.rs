@@ -5,51 +5,16 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use stead_domain::changes::EntryType;
-use stead_domain::files::{FileEntry, FileOrder, FilePath, FileProblem, FileWord};
+use stead_domain::files::{FileEntry, FileOrder, FileProblem};
 use stead_domain::ids::EnvironmentId;
-use stead_place::blueprint::{Blueprint, WorkspaceKind};
+use stead_place::blueprint::WorkspaceKind;
 use stead_place::client::Trouble;
 use stead_place::protocol::{Errand, Refusal};
 
 mod house;
 
 use house::House;
-
-/// What an errand said until it was over.
-#[derive(Debug, Default)]
-struct Said {
-    entries: Vec<FileEntry>,
-    bytes: Vec<u8>,
-    size: u64,
-    more: bool,
-}
-
-fn path(text: impl AsRef<[u8]>) -> FilePath {
-    FilePath::parse("path", text.as_ref()).unwrap()
-}
-
-async fn errand(house: &House, blueprint: &Blueprint, order: FileOrder, sent: Option<&[u8]>) -> Result<Said, FileProblem> {
-    let errand = Errand { directory: "/workspace".into(), order };
-    let mut stream = house.stewards.errand(blueprint, 0, &errand).await.unwrap();
-    if let Some(bytes) = sent {
-        for piece in bytes.chunks(100_000) {
-            if stream.send(piece).await.is_err() {
-                break;
-            }
-        }
-        let _ = stream.end().await;
-    }
-    let mut said = Said::default();
-    loop {
-        match stream.next().await.unwrap() {
-            (FileWord::Entries { entries }, _) => said.entries.extend(entries),
-            (FileWord::Bytes, bytes) => said.bytes.extend(bytes),
-            (FileWord::Done { size, more }, _) => return Ok(Said { size, more, ..said }),
-            (FileWord::Failed(failure), _) => return Err(failure.why),
-            (FileWord::Ready, _) => panic!("out of turn"),
-        }
-    }
-}
+use house::said::{Said, errand, path};
 
 fn read(name: impl AsRef<[u8]>) -> FileOrder {
     FileOrder::Read { path: path(name), offset: 0, length: None }

@@ -7,7 +7,7 @@ use stead_domain::files::{FileEntry, FileOrder, FilePath};
 use stead_domain::page::{Cursor, Page};
 use stead_domain::{Error, hexadecimal};
 
-use super::asked;
+use super::{asked, limit, path_or_workspace};
 use crate::State;
 use crate::door::In;
 use crate::environments::parse_id;
@@ -19,16 +19,9 @@ const USUAL: u64 = 1000;
 const MOST: u64 = 10_000;
 
 fn order(mut query: Query) -> stead_domain::Result<FileOrder> {
-    let (text, digits) = (query.text("path")?, query.text("path_bytes")?);
-    let path = match (&text, &digits) {
-        (None, None) => FilePath::found("."),
-        _ => stead_domain::files::named("path", text.as_deref(), digits.as_deref())?,
-    };
+    let path = path_or_workspace(&mut query)?;
     let recursive = query.flag("recursive")?;
-    let limit = query.parsed::<u64>("limit")?.unwrap_or(USUAL);
-    if !(1..=MOST).contains(&limit) {
-        return Err(Error::field("limit", format!("must be 1 to {MOST}")));
-    }
+    let limit = limit(&mut query, USUAL, MOST)?;
     let cursor = query.text("cursor")?.filter(|cursor| !cursor.is_empty());
     query.end()?;
     let after = cursor.map(|cursor| {

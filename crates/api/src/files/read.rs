@@ -95,7 +95,7 @@ fn body(reader: FileReader, length: Option<u64>) -> Body {
         if left == Some(0) {
             return None;
         }
-        match reader.next().await {
+        match reader.bytes.next().await {
             Ok(Some(mut bytes)) => {
                 let left = left.map(|left| {
                     bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));

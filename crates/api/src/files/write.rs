@@ -51,5 +51,6 @@ pub async fn handler(
     }
     let order = asked(&state, &entered, id, order(query)).await?;
     let writer = state.app.write_file(&entered, id, &order).await?;
-    json(StatusCode::OK, &pass_on(request.into_body(), writer).await?)
+    let written = pass_on(request.into_body(), writer).await?;
+    json(StatusCode::OK, &FileWritten { size: written.size })
 }

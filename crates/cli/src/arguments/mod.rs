@@ -1,8 +1,10 @@
 //! The command line as types; what the commands do stands in `commands`.
 
 pub mod changes;
+pub mod copy;
 pub mod egress;
 pub mod environment;
+pub mod files;
 pub mod identity;
 pub mod lists;
 pub mod local;
@@ -119,6 +121,11 @@ pub enum Command {
     /// Environments: places to work
     #[command(subcommand, visible_aliases = ["environment", "environments"])]
     Env(environment::EnvironmentCommand),
+    /// Files of environments
+    #[command(subcommand, alias = "file")]
+    Files(files::FilesCommand),
+    /// Copy files and directories into environments, out of them and between them
+    Cp(copy::Cp),
     /// Projects and who belongs to them
     #[command(subcommand, visible_alias = "house", alias = "projects")]
     Project(project::ProjectCommand),

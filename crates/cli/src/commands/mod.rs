@@ -4,9 +4,11 @@ mod audit;
 mod backup;
 mod completion;
 mod config_show;
+mod copy;
 mod doctor;
 mod down;
 mod environment;
+mod files;
 mod http;
 mod init;
 mod key;
@@ -60,6 +62,8 @@ pub async fn run(invocation: &Invocation<'_>, command: Command) -> Result<()> {
         Command::Attach(arguments) => process::attach(invocation, &arguments).await,
         Command::Top(arguments) => process::top(invocation, &arguments).await,
         Command::Env(command) => environment::run(invocation, command).await,
+        Command::Files(command) => files::run(invocation, command).await,
+        Command::Cp(arguments) => copy::run(invocation, &arguments).await,
         Command::Project(command) => project::run(invocation, command).await,
         Command::Key(command) => key::run(invocation, command).await,
         Command::Sandbox(command) => sandbox::run(invocation, command).await,

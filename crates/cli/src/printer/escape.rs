@@ -14,6 +14,11 @@ pub fn line(text: &str) -> Cow<'_, str> {
     escape(text, |_| false)
 }
 
+/// One line of a file.
+pub fn tabbed(text: &str) -> Cow<'_, str> {
+    escape(text, |character| character == '\t')
+}
+
 /// Several lines, for bodies that are shown as they are.
 pub fn block(text: &str) -> Cow<'_, str> {
     escape(text, |character| matches!(character, '\n' | '\t'))

@@ -4,8 +4,8 @@
 use crate::arguments::GlobalArguments;
 
 /// Nouns whose commands work in a project.
-const IN_A_PROJECT: [&str; 14] =
-    ["env", "key", "sandbox", "provider", "audit", "http", "run", "exec", "shell", "ps", "logs", "kill", "attach", "top"];
+const IN_A_PROJECT: [&str; 16] =
+    ["env", "key", "sandbox", "provider", "audit", "http", "run", "exec", "shell", "ps", "logs", "kill", "attach", "top", "files", "cp"];
 
 /// The flags that were given on the command line. What a variable or a file says holds for the next command too.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 pub mod escape;
 pub mod given;
 pub mod human;
+mod sheet;
 mod table;
 
 use std::io::{self, IsTerminal, Write};
@@ -11,6 +12,7 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use self::given::Given;
+pub use self::sheet::Sheet;
 use crate::arguments::GlobalArguments;
 use crate::failure::{Failure, Result, suggestion};
 
@@ -65,6 +67,12 @@ impl Printer {
     /// A value in the API's shape.
     pub fn json(&self, value: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string_pretty(value).map_err(|error| Failure::from(io::Error::other(error)))?;
+        self.write(&format!("{}\n", escape::json(&text)))
+    }
+
+    /// A value in the API's shape on one line, for what comes one after the other.
+    pub fn json_line(&self, value: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_string(value).map_err(|error| Failure::from(io::Error::other(error)))?;
         self.write(&format!("{}\n", escape::json(&text)))
     }
 
@@ -124,6 +132,17 @@ impl Printer {
     /// One line of data that may hold colour; whoever made it has escaped what came from elsewhere.
     pub fn styled(&self, text: &str) -> Result<()> {
         self.write(&format!("{text}\n"))
+    }
+
+    /// A name from inside on a line of its own, byte for byte; on a terminal as text that is harmless.
+    pub fn name(&self, name: &[u8]) -> Result<()> {
+        if self.stdout_is_terminal {
+            return self.line(&String::from_utf8_lossy(name));
+        }
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(name)?;
+        stdout.write_all(b"\n")?;
+        Ok(stdout.flush()?)
     }
 
     /// Several lines as they are, made harmless only where a person would see them.

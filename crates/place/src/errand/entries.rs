@@ -9,11 +9,11 @@ use stead_domain::Timestamp;
 use stead_domain::changes::EntryType;
 use stead_domain::files::{FileEntry, FilePath, FileWord};
 
-use super::trouble::{At, Result, as_path};
 use super::voice::Voice;
+use crate::tree::trouble::{At, Result, as_path};
 
 /// What is said at once.
-const BATCH: usize = 200;
+pub const BATCH: usize = 200;
 /// No message is longer than a mebibyte, and a byte may take six to be told.
 const BATCH_BYTES: usize = 64 << 10;
 

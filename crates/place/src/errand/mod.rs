@@ -5,8 +5,9 @@ mod entries;
 mod moving;
 mod reading;
 mod removing;
-mod trouble;
+mod searching;
 mod voice;
+mod watching;
 mod writing;
 
 use std::os::fd::OwnedFd;
@@ -15,8 +16,9 @@ use std::path::Path;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stead_domain::files::{FileOrder, FileWord};
 
-use self::trouble::Result;
 use self::voice::Voice;
+use crate::tree::trouble::{At, Result};
+use crate::tree::{Moved, Packing, unpack};
 
 /// Trees are walked by recursion, and may be deep.
 const STACK: usize = 512 << 20;
@@ -47,12 +49,12 @@ fn serve(voice: &mut Voice) -> std::io::Result<()> {
 }
 
 fn perform(order: FileOrder, voice: &mut Voice) -> Result<FileWord> {
-    let done = |size| FileWord::Done { size, more: false };
+    let done = |size| FileWord::Done { size, more: false, count: 0 };
     match order {
         FileOrder::Stat { path } => entries::stat(&path, voice).map(|()| done(0)),
         FileOrder::List { path, recursive, after, limit } => {
             let more = entries::list(&path, recursive, after.as_ref(), limit, voice)?;
-            Ok(FileWord::Done { size: 0, more })
+            Ok(FileWord::Done { size: 0, more, count: 0 })
         }
         FileOrder::Read { path, offset, length } => reading::read(&path, offset, length, voice).map(done),
         FileOrder::Write { path, mode, parents } => writing::write(&path, mode, parents, voice).map(done),
@@ -61,5 +63,18 @@ fn perform(order: FileOrder, voice: &mut Voice) -> Result<FileWord> {
         FileOrder::MakeDirectory { path, mode, parents } => writing::make_directory(&path, mode, parents).map(|()| done(0)),
         FileOrder::Move { from, to, overwrite } => moving::rename(&from, &to, overwrite).map(|()| done(0)),
         FileOrder::Copy { from, to, overwrite } => moving::copy(&from, &to, overwrite).map(|()| done(0)),
+        FileOrder::Pack { path } => {
+            let packing = Packing::open(&path)?;
+            voice.say(&FileWord::Begun, &[]).at(&path)?;
+            let Moved { count, size } = packing.pack(|bytes| voice.say(&FileWord::Bytes, bytes))?;
+            Ok(FileWord::Done { size, more: false, count })
+        }
+        FileOrder::Unpack { path } => {
+            let Moved { count, size } = unpack(&path, || voice.piece())?;
+            Ok(FileWord::Done { size, more: false, count })
+        }
+        FileOrder::Find(order) => searching::find(&order, voice),
+        FileOrder::Grep(order) => searching::grep(&order, voice),
+        FileOrder::Watch { path, recursive } => watching::watch(&path, recursive, voice),
     }
 }

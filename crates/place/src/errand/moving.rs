@@ -10,7 +10,7 @@ use stead_domain::files::{FilePath, FileProblem};
 
 use super::reading::open;
 use super::removing::remove;
-use super::trouble::{At, Result, as_path, failure};
+use crate::tree::trouble::{At, Result, as_path, failure};
 
 pub fn rename(from: &FilePath, to: &FilePath, overwrite: bool) -> Result<()> {
     let flags = if overwrite { RenameFlags::empty() } else { RenameFlags::NOREPLACE };

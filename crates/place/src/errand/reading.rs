@@ -7,8 +7,8 @@ use rustix::fs::OFlags;
 use stead_domain::files::{FilePath, FileProblem, FileWord};
 
 use super::entries::entry;
-use super::trouble::{At, Result, as_path, failure};
 use super::voice::{PIECE, Voice};
+use crate::tree::trouble::{At, Result, as_path, failure};
 
 /// Says first what it is, then its bytes; how far the file reaches. One that grows or shrinks meanwhile is read as far as it is there.
 pub fn read(path: &FilePath, offset: u64, length: Option<u64>, voice: &mut Voice) -> Result<u64> {

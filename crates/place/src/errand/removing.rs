@@ -4,7 +4,7 @@ use std::fs;
 
 use stead_domain::files::{FilePath, FileProblem};
 
-use super::trouble::{At, Result, as_path, failure};
+use crate::tree::trouble::{At, Result, as_path, failure};
 
 /// A link goes, and never what it leads to.
 pub fn remove(path: &FilePath, recursive: bool) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The stream to whoever asked.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use serde::Serialize;
@@ -24,6 +24,11 @@ impl Voice {
 
     pub fn say(&mut self, word: &impl Serialize, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(&encode(word, bytes)?)
+    }
+
+    /// To see when whoever listens has gone: nothing is sent to one that only speaks.
+    pub fn stream(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
     }
 
     pub fn hear_errand(&mut self) -> io::Result<Errand> {

@@ -12,8 +12,8 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use stead_domain::files::{FilePath, FileProblem};
 
 use super::reading::open;
-use super::trouble::{At, Result, as_path, failure};
 use super::voice::Voice;
+use crate::tree::trouble::{At, Result, as_path, failure};
 
 const USUAL_MODE: u32 = 0o644;
 /// Names that are tried for what is not finished yet.

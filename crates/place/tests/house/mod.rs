@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "not every test uses everything")]
 
+pub mod said;
+
 use std::path::{Path, PathBuf};
 
 use stead_domain::Context;

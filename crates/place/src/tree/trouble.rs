@@ -1,4 +1,4 @@
-//! Why an errand failed, from what the kernel said.
+//! Why something with files failed, from what the kernel said.
 
 use std::ffi::OsStr;
 use std::io;

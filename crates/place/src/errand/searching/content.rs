@@ -1,0 +1,219 @@
+//! By content.
+
+use std::borrow::Cow;
+use std::fs::OpenOptions;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use grep_matcher::Matcher;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
+use ignore::WalkState;
+use serde::Serialize;
+use stead_domain::files::{FilePath, FileProblem, FileWord, GrepLine, GrepOrder};
+use stead_domain::hexadecimal;
+
+use super::{Globs, named, walk};
+use crate::errand::reading::open;
+use crate::errand::voice::{PIECE, Voice};
+use crate::tree::trouble::{At, Result, failure};
+
+/// What is shown of a line at most.
+const LONGEST_LINE: usize = 32 << 10;
+/// What one line may take in memory; files with longer ones are skipped.
+const HEAP: usize = 64 << 20;
+/// What a pattern may take in memory.
+const PATTERN: usize = 16 << 20;
+
+pub fn grep(order: &GrepOrder, voice: &mut Voice) -> Result<FileWord> {
+    let start = &order.path;
+    let wrong = |error: grep_regex::Error| failure(start, FileProblem::Pattern, error);
+    let mut builder = RegexMatcherBuilder::new();
+    builder.case_insensitive(order.ignore_case).fixed_strings(order.fixed).line_terminator(Some(b'\n'));
+    let matcher = builder.size_limit(PATTERN).dfa_size_limit(PATTERN).build(&order.pattern).map_err(wrong)?;
+    let globs = Globs::new(order.globs.iter().map(String::as_str), false)?;
+    std::fs::metadata(crate::tree::trouble::as_path(start)).at(start)?;
+    voice.say(&FileWord::Begun, &[]).at(start)?;
+    let found = Found {
+        voice: Mutex::new(voice),
+        limit: order.limit,
+        matches: AtomicU64::new(0),
+        files: AtomicU64::new(0),
+        skipped: AtomicU64::new(0),
+        truncated: AtomicBool::new(false),
+    };
+    let context = usize::try_from(order.context).unwrap_or(0);
+    walk(start, order.all, |met| {
+        if !met.file_type().is_some_and(|kind| kind.is_file()) || !(globs.is_empty() || globs.fit(start, met)) {
+            return WalkState::Continue;
+        }
+        SEARCHER.with_borrow_mut(|searcher| {
+            let searcher = searcher.get_or_insert_with(|| searcher_with(context));
+            found.search(searcher, &matcher, named(start, met), &FilePath::found(path_bytes(met)))
+        })
+    })?;
+    let end = GrepLine::End {
+        matches: found.matches.into_inner().min(order.limit),
+        files: found.files.into_inner(),
+        skipped: found.skipped.into_inner(),
+        truncated: found.truncated.into_inner(),
+    };
+    let mut line = Vec::new();
+    write_line(&mut line, &end).at(start)?;
+    found.voice.into_inner().unwrap_or_else(PoisonError::into_inner).say(&FileWord::Bytes, &line).at(start)?;
+    Ok(FileWord::Done { size: 0, more: false, count: 0 })
+}
+
+thread_local! {
+    /// One for each thread: its buffers are large.
+    static SEARCHER: std::cell::RefCell<Option<Searcher>> = const { std::cell::RefCell::new(None) };
+}
+
+fn searcher_with(context: usize) -> Searcher {
+    SearcherBuilder::new()
+        .binary_detection(BinaryDetection::quit(0))
+        .heap_limit(Some(HEAP))
+        .line_number(true)
+        .before_context(context)
+        .after_context(context)
+        .build()
+}
+
+fn path_bytes(met: &ignore::DirEntry) -> &[u8] {
+    std::os::unix::ffi::OsStrExt::as_bytes(met.path().as_os_str())
+}
+
+struct Found<'v> {
+    voice: Mutex<&'v mut Voice>,
+    limit: u64,
+    matches: AtomicU64,
+    files: AtomicU64,
+    skipped: AtomicU64,
+    truncated: AtomicBool,
+}
+
+impl Found<'_> {
+    fn search(&self, searcher: &mut Searcher, matcher: &RegexMatcher, shown: FilePath, path: &FilePath) -> WalkState {
+        if self.truncated.load(Ordering::Relaxed) {
+            return WalkState::Quit;
+        }
+        let (shown, path_bytes) = shown.shown();
+        let mut lines = Lines { found: self, matcher, path: shown, path_bytes, buffer: Vec::new(), matched: false, gone: false };
+        let searched = match open(path, OpenOptions::new().read(true)) {
+            Ok((file, _)) => searcher.search_file(matcher, &file, &mut lines),
+            Err(_) => Err(io::ErrorKind::NotFound.into()),
+        };
+        let sent = lines.flush();
+        if lines.matched {
+            self.files.fetch_add(1, Ordering::Relaxed);
+        }
+        if lines.gone || sent.is_err() {
+            return WalkState::Quit;
+        }
+        if searched.is_err() {
+            self.skipped.fetch_add(1, Ordering::Relaxed);
+        }
+        WalkState::Continue
+    }
+}
+
+/// A [`GrepLine`] with a line, as it is written: there may be millions of them.
+#[derive(Serialize)]
+struct Line<'l> {
+    r#type: &'static str,
+    path: &'l str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_bytes: Option<&'l str>,
+    line_number: u64,
+    offset: u64,
+    text: Cow<'l, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text_bytes: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cut: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ranges: Vec<[u64; 2]>,
+}
+
+/// What is found in one file.
+struct Lines<'f, 'v> {
+    found: &'f Found<'v>,
+    matcher: &'f RegexMatcher,
+    path: String,
+    path_bytes: Option<String>,
+    buffer: Vec<u8>,
+    matched: bool,
+    gone: bool,
+}
+
+impl Lines<'_, '_> {
+    fn line(&mut self, number: Option<u64>, offset: u64, bytes: &[u8], is_match: bool) -> io::Result<()> {
+        let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let (shown, cut) = (&line[..line.len().min(LONGEST_LINE)], line.len() > LONGEST_LINE);
+        let mut ranges = Vec::new();
+        if is_match {
+            let searched = self.matcher.find_iter(shown, |found| {
+                ranges.push([found.start() as u64, found.end() as u64]);
+                true
+            });
+            searched.map_err(io::Error::other)?;
+        }
+        let (text, text_bytes) = match std::str::from_utf8(shown) {
+            Ok(text) => (Cow::Borrowed(text), None),
+            Err(_) => (String::from_utf8_lossy(shown), Some(hexadecimal::write(shown))),
+        };
+        let r#type = if is_match { "match" } else { "context" };
+        let (path, path_bytes) = (self.path.as_str(), self.path_bytes.as_deref());
+        write_line(
+            &mut self.buffer,
+            &Line { r#type, path, path_bytes, line_number: number.unwrap_or(0), offset, text, text_bytes, cut, ranges },
+        )?;
+        if self.buffer.len() >= PIECE { self.flush() } else { Ok(()) }
+    }
+
+    /// Whole lines, without those of another file in between.
+    fn flush(&mut self) -> io::Result<()> {
+        let mut voice = self.found.voice.lock().unwrap_or_else(PoisonError::into_inner);
+        for piece in self.buffer.chunks(PIECE) {
+            voice.say(&FileWord::Bytes, piece).inspect_err(|_| self.gone = true)?;
+        }
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl Sink for Lines<'_, '_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        if self.found.matches.fetch_add(1, Ordering::Relaxed) >= self.found.limit {
+            self.found.truncated.store(true, Ordering::Relaxed);
+            return Ok(false);
+        }
+        self.matched = true;
+        self.line(found.line_number(), found.absolute_byte_offset(), found.bytes(), true)?;
+        Ok(true)
+    }
+
+    fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> io::Result<bool> {
+        self.line(found.line_number(), found.absolute_byte_offset(), found.bytes(), false)?;
+        Ok(true)
+    }
+
+    fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> io::Result<()> {
+        // What is no text has no lines; those before its first NUL were an accident.
+        if finish.binary_byte_offset().is_some() {
+            self.buffer.clear();
+            self.matched = false;
+        }
+        Ok(())
+    }
+}
+
+fn write_line(buffer: &mut Vec<u8>, line: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *buffer, line)?;
+    buffer.push(b'\n');
+    Ok(())
+}

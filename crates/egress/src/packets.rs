@@ -17,6 +17,9 @@ use crate::sniff::Protocol;
 const WINDOW: Duration = Duration::from_secs(60);
 const MOST: usize = 256;
 
+/// Where names are asked for.
+const NAMES: u16 = 53;
+
 /// An attempt to reach somewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Attempt {
@@ -34,7 +37,7 @@ pub async fn watch(environment: Arc<Environment>, socket: pipe::Receiver, listen
         match socket.readable().await.and_then(|()| socket.try_read(&mut packet)) {
             Ok(length) if length > 0 => {
                 let Some(attempt) = parse(&packet[..length]) else { continue };
-                let taken = if attempt.datagram { attempt.port == 53 } else { listening.contains(&attempt.port) };
+                let taken = if attempt.datagram { attempt.port == NAMES } else { listening.contains(&attempt.port) };
                 // What stays inside is the environment's own affair.
                 if taken || attempt.address.is_loopback() {
                     continue;
@@ -82,7 +85,8 @@ pub fn parse(packet: &[u8]) -> Option<Attempt> {
     match protocol {
         // SYN without ACK.
         6 if payload.get(13)? & 0x12 == 0x02 => Some(Attempt { address, port, datagram: false }),
-        17 => Some(Attempt { address, port, datagram: true }),
+        // What comes from there is an answer of our own: nobody inside can send from a port so low.
+        17 if payload[..2] != NAMES.to_be_bytes() => Some(Attempt { address, port, datagram: true }),
         _ => None,
     }
 }
@@ -107,6 +111,8 @@ mod tests {
         six.extend(Ipv6Addr::new(0x2606, 0x4700, 0, 0, 0, 0, 0, 1).octets());
         six.extend([0x30, 0x39, 1, 187, 0, 8, 0, 0]);
         assert_eq!(parse(&six), Some(Attempt { address: "2606:4700::1".parse().unwrap(), port: 443, datagram: true }));
+        six[40..42].copy_from_slice(&[0, 53]);
+        assert_eq!(parse(&six), None, "an answer to who asked for a name");
     }
 
     proptest! {

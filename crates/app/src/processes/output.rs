@@ -152,7 +152,8 @@ impl OutputReader {
                 self.follower = place.follow(environment, id, from).await.unwrap_or_default();
             }
         }
-        self.reached = Some(self.from);
+        // Who could not be told is told with the next piece.
+        self.reached = self.follower.is_some().then_some(self.from);
     }
 
     /// Waits until there is more to read; the last piece when there never will be.

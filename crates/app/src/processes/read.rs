@@ -11,6 +11,9 @@ use crate::processes::ProcessQuery;
 use crate::processes::watch::placed_unfinished;
 use crate::{App, Entered};
 
+/// How long a place is asked about one of many processes.
+const ASKED: std::time::Duration = std::time::Duration::from_secs(1);
+
 impl App {
     pub async fn get_process(&self, entered: &Entered, environment: EnvironmentId, id: ProcessId) -> Result<Process> {
         let placed = self.placed(entered, environment, id).await?;
@@ -65,7 +68,9 @@ impl App {
             after = Some(last.process.id);
             for placed in page {
                 let Ok(ground) = self.ground_of(&placed) else { continue };
-                let process = self.merged(placed.process, ground.place()?).await;
+                // One keeper that does not answer is not to keep everybody from hearing of the others.
+                let asked = tokio::time::timeout(ASKED, self.merged(placed.process.clone(), ground.place()?)).await;
+                let process = asked.unwrap_or(placed.process);
                 running.extend((!process.status.is_over()).then_some(process));
             }
         }

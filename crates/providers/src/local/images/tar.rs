@@ -158,7 +158,7 @@ impl<R: Read> Archive<R> {
 
     /// Goes past what nobody read.
     fn skip(&mut self) -> Result<(), Trouble> {
-        let left = self.content + self.padding;
+        let left = self.content.checked_add(self.padding).ok_or_else(cut_off)?;
         let skipped = io::copy(&mut (&mut self.from).take(left), &mut io::sink()).map_err(Trouble::Io)?;
         (self.content, self.padding) = (0, 0);
         if skipped == left { Ok(()) } else { Err(cut_off()) }

@@ -99,6 +99,28 @@ fn environments_wake_sleep_and_stop() {
 }
 
 #[test]
+fn what_is_awake_sees_the_same_after_a_restart() {
+    let desk = Desk::alone();
+    desk.done(&["up"]);
+    let id = started(&desk, "while sleep 0.1; do ls /etc | wc -l; whoami; done");
+    let seen = || desk.done(&["exec", "local-default", "--", "sh", "-c", "ls /etc | wc -l; whoami"]);
+    let before = seen();
+    for _ in 0..2 {
+        desk.done(&["down"]);
+        desk.done(&["up"]);
+        // What all places share of the root is made ready behind the start.
+        let lines = desk.done(&["logs", &id]).len();
+        until("it has gone on", || desk.done(&["logs", &id]).len() > lines + 100);
+        assert_eq!(seen(), before);
+    }
+    let mut said: Vec<String> = desk.done(&["logs", &id]).lines().map(str::to_owned).collect();
+    said.sort();
+    said.dedup();
+    assert_eq!(said.len(), 2, "it never saw anything else: {said:?}");
+    desk.done(&["down", "--all"]);
+}
+
+#[test]
 fn a_server_that_stops_leaves_commands_and_lists_them() {
     let desk = Desk::alone();
     desk.done(&["up"]);

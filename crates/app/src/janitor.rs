@@ -1,4 +1,5 @@
-//! The janitor compares what the rows say with what the providers have, in both directions. Nothing is removed or given up on one sighting.
+//! The janitor compares what the rows say with what the providers have, in both directions. Nothing is removed or given up on one sighting, but
+//! what is empty and was never recorded.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;

@@ -15,7 +15,7 @@ use crate::blueprint::Blueprint;
 
 /// Grows when an older side would misunderstand.
 ///
-/// 2: `Follow`, `Unfollow`, and starts that hold their output.
+/// 2: `Follow`, `Unfollow`, `Errand`, and starts that hold their output.
 pub const PROTOCOL: u32 = 2;
 
 /// The last version that a server still speaks. A steward of it keeps what runs until that is over, and is given nothing new.

@@ -255,7 +255,7 @@ impl Place {
         Writer::new(ERRAND).send(self.socket.as_fd(), &[descriptor]).map_err(|error| ended_or(error, "ask init to run an errand"))
     }
 
-    /// Nothing has happened for a while: init keeps less memory until something does. Whoever calls this should [`crate::shed`] too.
+    /// Nothing has happened for a while: init keeps less memory until something does. Whoever calls this should [`crate::shed()`] too.
     pub fn rest(&self) -> Result<()> {
         Writer::new(REST).send(self.socket.as_fd(), &[]).map_err(|error| ended_or(error, "tell init to rest"))
     }

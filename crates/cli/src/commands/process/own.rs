@@ -131,7 +131,14 @@ impl Own {
             body["allow_unenforced"] = allowed.clone();
         }
         let after = here.client.update_environment(environment.id, &body, before.etag.as_deref()).await;
-        after.map_err(|error| kindly(error.into()))
+        let after = after.map_err(|error| kindly(error.into()))?;
+        if after.spec_version != before.value.spec_version {
+            let (name, version) = (&after.name, after.spec_version);
+            let printer = here.invocation.printer;
+            printer.note(&format!("the definition file has changed, and {name} with it: version {version} is what it says"));
+            printer.hint(&format!("stead env history {name} --diff {} {version} shows what", before.value.spec_version));
+        }
+        Ok(after)
     }
 }
 

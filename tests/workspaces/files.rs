@@ -154,10 +154,11 @@ fn a_body_that_is_cut_off_changes_nothing() {
     let address = fs::read_to_string(server.path().join("address")).unwrap();
     let mut socket = std::net::TcpStream::connect(address.trim().trim_start_matches("http://")).unwrap();
     std::io::Write::write_all(&mut socket, head.as_bytes()).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    let inside = || home.works("ls /proc | grep -c '^[0-9]'").trim().to_owned();
+    crate::crashes::eventually("a process inside takes it", || (inside() == "5").then_some(()));
     drop(socket);
     assert_eq!(home.works("cat file"), "before");
     // Its process inside is gone, and so is what it had written.
     crate::crashes::eventually("nothing is left", || (names(&home.http.get(&home.path("/files/list"))) == ["file"]).then_some(()));
-    crate::crashes::eventually("it has ended", || (home.works("ls /proc | grep -c '^[0-9]'").trim() == "4").then_some(()));
+    crate::crashes::eventually("it has ended", || (inside() == "4").then_some(()));
 }

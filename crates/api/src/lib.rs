@@ -7,6 +7,7 @@ pub mod access;
 mod api_keys;
 mod audit;
 mod body;
+mod checkpoints;
 mod crowd;
 mod docs;
 mod door;

@@ -57,6 +57,9 @@ impl App {
                 tracing::warn!(provider = %provider.name(), %error, "what the last server left unrecorded is looked at later");
             }
         }
+        if let Err(error) = self.bring_the_rest_to_disk().await {
+            tracing::warn!(%error, "checkpoints that the last server left are brought to the disk later");
+        }
         let mut sightings = HashMap::new();
         loop {
             if !self.pause(EVERY).await {
@@ -74,6 +77,15 @@ impl App {
             }
             if let Err(error) = self.unnamed_images(true).await {
                 tracing::warn!(%error, "images that no definition names could not be removed");
+            }
+            if let Err(error) = self.make_due_checkpoints().await {
+                tracing::warn!(%error, "checkpoints that are due could not be made");
+            }
+            if let Err(error) = self.bring_the_rest_to_disk().await {
+                tracing::warn!(%error, "checkpoints could not be brought to the disk");
+            }
+            if let Err(error) = self.drop_layers(None).await {
+                tracing::warn!(%error, "layers that nobody needs could not be removed");
             }
             if let Err(error) = self.bound_output().await {
                 tracing::warn!(%error, "output beyond the bound could not be removed");
@@ -154,7 +166,7 @@ impl App {
     }
 
     /// When a backup was last put in place of what was there.
-    async fn restored_at(&self) -> Result<Option<Timestamp>> {
+    pub(crate) async fn restored_at(&self) -> Result<Option<Timestamp>> {
         let text =
             self.store.read(|unit| Box::pin(async move { Ok::<_, Error>(settings::get(unit, settings::RESTORED_AT).await?) })).await?;
         Ok(text.and_then(|text| text.parse().ok()))
@@ -163,7 +175,7 @@ impl App {
     /// What a restore left without a row at the providers of this host; with `remove`, it goes.
     pub(crate) async fn unknown_since_restore(&self, remove: bool) -> Result<u64> {
         let Some(restored_at) = self.restored_at().await? else { return Ok(0) };
-        let mut count = 0;
+        let mut count = if remove { self.drop_layers_but(None, |_| false).await? } else { self.unknown_layers().await? };
         for provider in self.providers.all() {
             let known: HashSet<SandboxId> = self.rows_of(&**provider).await?.into_iter().map(|(id, _)| id).collect();
             for entry in provider.list().await? {

@@ -3,6 +3,7 @@
 //! Each use case is a method of [`App`] in a file of its own. It gets who asks, checks, and changes state in units of work.
 
 mod audit;
+pub mod checkpoints;
 mod detached;
 pub mod environments;
 pub mod files;
@@ -24,7 +25,7 @@ pub mod system;
 use std::sync::Arc;
 
 use stead_domain::Context;
-use stead_domain::ids::HostId;
+use stead_domain::ids::{EnvironmentId, HostId};
 use stead_store::Store;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -36,7 +37,7 @@ pub use locks::KeyedLocks;
 pub use place::{
     Activity, EgressPiece, EgressStart, Errand, Follower, Frame, Mark, Output, Place, PlaceError, Premises, Progress, StartProcess,
 };
-pub use provider::{AskedBy, Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
+pub use provider::{AskedBy, Layers, Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
 pub use providers::Providers;
 pub use settings::{LOG_BYTES, Retention, Settings};
 
@@ -60,6 +61,10 @@ pub struct App {
     pub(crate) key_uses: Arc<identity::KeyUses>,
     pub(crate) gates: Arc<processes::Gates>,
     pub(crate) watches: Arc<processes::Watches>,
+    /// Whoever writes down that something needs a layer holds this for reading; whoever removes those that nobody needs, for writing.
+    pub(crate) layers: Arc<tokio::sync::RwLock<()>>,
+    /// Environments whose checkpoints were due and could not be made.
+    pub(crate) skipped: Arc<std::sync::Mutex<std::collections::HashSet<EnvironmentId>>>,
     ends: Arc<processes::Ends>,
     /// Every task has an owner: shutdown waits for these.
     tasks: TaskTracker,
@@ -79,6 +84,8 @@ impl App {
             key_uses: Arc::new(identity::KeyUses::default()),
             gates: Arc::default(),
             watches: Arc::default(),
+            layers: Arc::default(),
+            skipped: Arc::default(),
             ends: Arc::default(),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),

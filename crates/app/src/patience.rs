@@ -12,7 +12,7 @@ use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::Sandbox;
 
 use crate::place::{Place, PlaceError};
-use crate::provider::{AskedBy, Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
+use crate::provider::{AskedBy, Layers, Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
 
 /// How long one call may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -68,6 +68,11 @@ impl Provider for Patient {
     /// Passed on as it is: waiting for a process may take long. What should not is kept within bounds where it is called.
     fn place(&self) -> Option<&dyn Place> {
         self.inner.place()
+    }
+
+    /// Passed on as it is: to wait for the disk may take long.
+    fn layers(&self) -> Option<&dyn Layers> {
+        self.inner.layers()
     }
 
     fn is_made_at_once(&self) -> bool {

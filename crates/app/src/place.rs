@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use stead_domain::changes::{FileChange, RelativePath};
+use stead_domain::checkpoint::Stack;
 use stead_domain::definition::Spec;
 use stead_domain::egress::EgressEntry;
 use stead_domain::files::{FileOrder, FileWord};
@@ -147,6 +148,8 @@ pub trait Follower: Send + Sync {
 pub struct Premises {
     pub environment: EnvironmentId,
     pub sandbox: SandboxId,
+    /// What the sandbox sees of its files.
+    pub stack: Stack,
     /// For people: the hostname inside follows from it.
     pub name: String,
     pub spec: Spec,

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use stead_domain::definition::Spec;
-use stead_domain::ids::{HostId, SandboxId};
+use stead_domain::ids::{HostId, LayerId, SandboxId};
 use stead_domain::posture::Capabilities;
 use stead_domain::principal::{Caller, Credential};
 use stead_domain::provider::ProviderName;
@@ -40,6 +40,11 @@ pub trait Provider: Send + Sync {
         None
     }
 
+    /// Where the files of its sandboxes lie in layers; none when they do not.
+    fn layers(&self) -> Option<&dyn Layers> {
+        None
+    }
+
     /// Whether to make a sandbox costs next to nothing, and nobody is harmed by one without a row until the janitor finds it.
     fn is_made_at_once(&self) -> bool {
         false
@@ -74,6 +79,26 @@ pub trait Provider: Send + Sync {
 
     /// What it occupies on this machine, as label and bytes.
     async fn usage(&self) -> Result<Vec<(String, u64)>, ProviderError>;
+}
+
+/// The layers that the files of sandboxes lie in. Which of them a sandbox sees, and which are sealed, the store alone knows. Calls may be
+/// repeated.
+#[async_trait]
+pub trait Layers: Send + Sync {
+    /// From now on a layer stays when its sandbox goes. Answers a mark of the present time, which says later whether the host went down since.
+    async fn seal(&self, layer: LayerId) -> Result<String, ProviderError>;
+
+    /// Brings sealed layers to the disk. False when the host went down since they were sealed, and some of it may be lost.
+    async fn make_durable(&self, layers: &[LayerId], sealed_in: Option<&str>) -> Result<bool, ProviderError>;
+
+    /// Whether something may have been written to it.
+    async fn is_written(&self, layer: LayerId) -> Result<bool, ProviderError>;
+
+    /// Those that belong to no present sandbox alone.
+    async fn list(&self) -> Result<Vec<LayerId>, ProviderError>;
+
+    /// Removes one that nobody needs.
+    async fn remove(&self, layer: LayerId) -> Result<(), ProviderError>;
 }
 
 /// On whose word a definition is to be carried out.

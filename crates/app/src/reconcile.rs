@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use stead_domain::checkpoint::Stack;
 use stead_domain::environment::{CleanupStatus, Environment, EnvironmentStatus, ProviderStatus};
 use stead_domain::ids::{EnvironmentId, HostId};
 use stead_domain::principal::Caller;
@@ -253,6 +254,10 @@ impl App {
                     return self.note_failed_removal(id, &error).await;
                 }
                 removed = true;
+                // Its own layers are free, unless others need them. Those of its checkpoints the janitor finds.
+                if sandbox.stack != Stack::default() {
+                    self.drop_layers_behind(sandbox.stack.all(sandbox.id));
+                }
             }
         }
         let context = self.context.clone();

@@ -1,6 +1,7 @@
 //! Sandboxes as records of their own: several environments may share one, and one that was made by itself stays until it is deleted.
 
 use serde::Deserialize;
+use stead_domain::checkpoint::Stack;
 use stead_domain::ids::{ProjectId, SandboxId};
 use stead_domain::page::{Page, PageRequest};
 use stead_domain::principal::Caller;
@@ -60,6 +61,8 @@ impl App {
             created_at: now,
             updated_at: now,
             destroyed_at: None,
+            checkpoint_id: None,
+            stack: Stack::default(),
         };
         let (app, caller) = (self.clone(), entered.caller.clone());
         self.detached(async move { app.create_sandbox_to_the_end(caller, sandbox).await }).await

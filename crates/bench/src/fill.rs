@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use stead_domain::checkpoint::Stack;
 use stead_domain::definition::{Spec, template};
 use stead_domain::environment::{
     CleanupStatus, DefinitionVersion, Environment, EnvironmentMode, EnvironmentStatus, Lifetime, RetentionPolicy, Runtime, TemplateId,
@@ -110,6 +111,8 @@ pub fn rows(context: &Context, project: ProjectId, host: HostId, number: usize) 
         created_at: now,
         updated_at: now,
         destroyed_at: None,
+        checkpoint_id: None,
+        stack: Stack::default(),
     };
     let environment = Environment {
         id,
@@ -147,6 +150,7 @@ pub fn rows(context: &Context, project: ProjectId, host: HostId, number: usize) 
         sandbox_id,
         allow_unenforced: false,
         revision: 1,
+        stack: Stack::default(),
     };
     (sandbox, environment)
 }

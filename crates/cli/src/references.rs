@@ -2,8 +2,9 @@
 
 use stead_client::{Client, EnvironmentFilter, ListOptions};
 use stead_domain::api_key::ApiKey;
+use stead_domain::checkpoint::Checkpoint;
 use stead_domain::environment::{Environment, ScopeFilter};
-use stead_domain::ids::{ApiKeyId, EnvironmentId, PrincipalId, ProcessId, SandboxId};
+use stead_domain::ids::{ApiKeyId, CheckpointId, EnvironmentId, PrincipalId, ProcessId, SandboxId};
 use stead_domain::page::{MAXIMUM_LIMIT, Page};
 use stead_domain::principal::Member;
 use stead_domain::process::Process;
@@ -44,6 +45,7 @@ macro_rules! candidate {
 }
 
 candidate!(Environment, "environment", EnvironmentId, |it| it.id, |it| Some(&it.name));
+candidate!(Checkpoint, "checkpoint", CheckpointId, |it| it.id, |it| it.name.as_deref());
 candidate!(Member, "member", PrincipalId, |it| it.principal_id, |it| Some(&it.name));
 candidate!(ApiKey, "key", ApiKeyId, |it| it.id, |it| Some(&it.name));
 candidate!(Process, "process", ProcessId, |it| it.id, |_| None);
@@ -145,6 +147,14 @@ pub async fn sandbox(client: &Client, reference: &str) -> Result<Sandbox> {
     }
     let sandboxes = all(async |options| client.list_sandboxes(&options).await).await?;
     Ok(choose(reference, sandboxes).map_err(|error| hinted(error, "stead sandbox list"))?)
+}
+
+pub async fn checkpoint(client: &Client, environment: EnvironmentId, reference: &str) -> Result<Checkpoint> {
+    if let Ok(id) = reference.parse() {
+        return Ok(client.get_checkpoint(environment, id).await?);
+    }
+    let checkpoints = all(async |options| client.list_checkpoints(environment, &options).await).await?;
+    Ok(choose(reference, checkpoints).map_err(|error| hinted(error, "stead checkpoint list ENVIRONMENT"))?)
 }
 
 fn hinted(error: Error, command: &str) -> Error {

@@ -7,6 +7,7 @@ mod api_keys;
 mod arrived;
 mod audit;
 mod changes;
+mod checkpoints;
 mod client;
 mod connection;
 mod download;
@@ -32,6 +33,7 @@ mod watch;
 
 pub use api_keys::NewApiKey;
 pub use audit::AuditFilter;
+pub use checkpoints::Forks;
 pub use client::Client;
 pub use download::Download;
 pub use endpoint::Endpoint;

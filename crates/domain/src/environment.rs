@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::checkpoint::Stack;
 use crate::definition::Spec;
 use crate::error::{Error, Result};
-use crate::ids::{EnvironmentId, HostId, PrincipalId, ProjectId, SandboxId};
+use crate::ids::{CheckpointId, EnvironmentId, HostId, PrincipalId, ProjectId, SandboxId};
 use crate::posture::EffectiveField;
 use crate::provider::ProviderName;
 use crate::tags::Tags;
@@ -169,6 +170,9 @@ pub struct Environment {
     /// Counts edits by callers; what `ETag` and `If-Match` compare.
     #[serde(skip)]
     pub revision: u64,
+    /// Of the sandbox behind it.
+    #[serde(skip)]
+    pub stack: Stack,
 }
 
 impl Environment {
@@ -191,6 +195,9 @@ pub struct Runtime {
     /// The host that keeps it, for local ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostId>,
+    /// The checkpoint that its files come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint_id: Option<CheckpointId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_status: Option<ProviderStatus>,
     /// The posture as declared, and how far the provider goes for each field.

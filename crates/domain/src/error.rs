@@ -82,6 +82,9 @@ codes! {
     EnvironmentDestroyed, "environment_destroyed", 409, 3, "The environment has been deleted; only its record is left.";
     EnvironmentOnOtherHost, "environment_on_other_host", 409, 3, "The sandbox belongs to another host, which alone may touch it.";
     EnvironmentDraining, "environment_draining", 409, 3, "Whoever keeps the environment is of another version, takes no new process, and ends with the last one that runs.";
+    EnvironmentBusy, "environment_busy", 409, 3, "Processes run in the environment; `details.processes` says how many.";
+    CheckpointNeedsStop, "checkpoint_needs_stop", 409, 3, "A checkpoint beside running processes needs a filesystem that shares blocks between files.";
+    CheckpointUnsupported, "checkpoint_unsupported", 409, 3, "The environment's files cannot be sealed; the message says why.";
     SandboxInUse, "sandbox_in_use", 409, 3, "Live environments use the sandbox.";
     LastOwner, "last_owner", 409, 3, "A project keeps at least one owner.";
     IdempotencyInProgress, "idempotency_in_progress", 409, 3, "The first request with this Idempotency-Key has not ended.";

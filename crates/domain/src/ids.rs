@@ -130,10 +130,26 @@ id!(/// A machine that runs a server and keeps local sandboxes.
     HostId, "hst");
 id!(/// A process in an environment.
     ProcessId, "prc");
+id!(/// A point in the files of a sandbox.
+    CheckpointId, "ckp");
+id!(/// A directory of files, one of those that a sandbox sees on top of each other.
+    LayerId, "lyr");
 id!(/// An audit record.
     AuditId, "aud");
 id!(/// One request, as logs and errors name it.
     RequestId, "req");
+
+impl LayerId {
+    /// The first one that a sandbox writes to: it is made with the sandbox and needs no name of its own.
+    pub fn first_of(sandbox: SandboxId) -> Self {
+        Self(sandbox.0)
+    }
+
+    /// The sandbox that writes to it first.
+    pub fn home(self) -> SandboxId {
+        SandboxId(self.0)
+    }
+}
 
 #[cfg(test)]
 pub(crate) mod tests {

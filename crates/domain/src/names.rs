@@ -14,11 +14,14 @@ pub fn check_handle(handle: &str) -> Result<()> {
         .detail("pattern", "^[a-z0-9]+(-[a-z0-9]+)*$"))
 }
 
+/// The most characters of a name.
+pub const LONGEST: usize = 128;
+
 /// A name of an environment, principal or key: letters, digits, space, dot, dash, underscore; it starts and ends with none of the
 /// last but dash or underscore, so that it is one path segment and never `.` or `..`.
 pub fn check_name(field: &str, name: &str) -> Result<()> {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '.' | '-' | '_');
-    let well_formed = (1..=128).contains(&name.chars().count())
+    let well_formed = (1..=LONGEST).contains(&name.chars().count())
         && name.chars().all(allowed)
         && name.starts_with(|c: char| c.is_alphanumeric())
         && !name.ends_with([' ', '.']);

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::ids::{EnvironmentId, HostId, ProjectId, SandboxId};
+use crate::checkpoint::Stack;
+use crate::ids::{CheckpointId, EnvironmentId, HostId, ProjectId, SandboxId};
 use crate::provider::ProviderName;
 use crate::time::Timestamp;
 
@@ -37,6 +38,11 @@ pub struct Sandbox {
     /// The environment that it was made for; it goes with that one unless another live one uses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_for: Option<EnvironmentId>,
+    /// What its files come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint_id: Option<CheckpointId>,
+    #[serde(skip)]
+    pub stack: Stack,
     /// Grows with every change of holder and is never reused.
     pub fence: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]

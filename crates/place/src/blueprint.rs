@@ -45,6 +45,9 @@ pub struct Blueprint {
     /// The inside is root of its own copy of the host's system; what it changes of it lands in layers below this directory.
     #[serde(default)]
     pub system: Option<PathBuf>,
+    /// Sealed layers of that kind, from the top down.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub system_below: Vec<PathBuf>,
     /// A root of its own, in place of the host's system.
     #[serde(default)]
     pub image: Option<Image>,
@@ -74,6 +77,9 @@ pub struct Workspace {
     /// On the host.
     pub source: PathBuf,
     pub access: WorkspaceKind,
+    /// Sealed layers that are seen below the source, from the top down.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub below: Vec<PathBuf>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

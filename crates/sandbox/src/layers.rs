@@ -1,7 +1,7 @@
 //! Overlays: layers seen as one directory.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen};
@@ -15,12 +15,20 @@ use crate::plan::Overlay;
 /// Mounts the layers, attached nowhere yet. With an identity, the owner of each layer is seen as the place's own user; that can only be done
 /// outside, and needs root. The names in `reserved` are there, empty, if no layer has them.
 pub fn mount(overlay: &Overlay, reserved: &[String], identity: Option<Identity>) -> Result<Tree> {
-    mount_over(overlay, reserved, identity, identity)
+    mount_over(overlay, reserved, identity, &[], LowerIdentity(identity))
 }
 
-/// The same, with the owners of the lower layers seen in another way: not at all if that is none, so that only what everybody may read can be
-/// read there.
-pub fn mount_over(overlay: &Overlay, reserved: &[String], identity: Option<Identity>, lower_identity: Option<Identity>) -> Result<Tree> {
+/// As whom the owners of lower layers are seen. Not at all if that is none, so that only what everybody may read can be read there.
+pub struct LowerIdentity(pub Option<Identity>);
+
+/// The same, with the owners of the lower layers seen in another way, and with layers between that the place wrote itself.
+pub fn mount_over(
+    overlay: &Overlay,
+    reserved: &[String],
+    identity: Option<Identity>,
+    sealed: &[PathBuf],
+    lower_identity: LowerIdentity,
+) -> Result<Tree> {
     let (Some(parent), Some(upper), Some(work)) = (overlay.upper.parent(), overlay.upper.file_name(), overlay.work.file_name()) else {
         return Err(Error::Inside(format!("`{}` is no layer", overlay.upper.display())));
     };
@@ -31,7 +39,8 @@ pub fn mount_over(overlay: &Overlay, reserved: &[String], identity: Option<Ident
         identity::own_layer(&overlay.upper)?;
         identity::own_layer(&overlay.work)?;
     }
-    let mut lower = overlay.lower.iter().map(|path| layer(path, lower_identity)).collect::<Result<Vec<_>>>()?;
+    let sealed = sealed.iter().map(|path| layer(path, identity));
+    let mut lower = sealed.chain(overlay.lower.iter().map(|path| layer(path, lower_identity.0))).collect::<Result<Vec<_>>>()?;
     if !reserved.is_empty() {
         lower.push(reserve(reserved, identity)?);
     }

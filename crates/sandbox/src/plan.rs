@@ -33,7 +33,7 @@ pub enum Source {
     /// A directory or file of the host. No step of its path may be a link.
     Host { path: PathBuf, access: Access },
     /// Layers of directories of the host.
-    Overlay(Overlay),
+    Overlay { overlay: Overlay, access: Access },
 }
 
 #[derive(Clone, Debug)]
@@ -55,7 +55,12 @@ impl Bind {
     }
 
     pub fn overlay(overlay: Overlay, target: impl Into<PathBuf>) -> Self {
-        Self { source: Source::Overlay(overlay), target: target.into(), make_target: false }
+        Self { source: Source::Overlay { overlay, access: Access::ReadWrite }, target: target.into(), make_target: false }
+    }
+
+    /// Layers of which nothing is written, the upper one included.
+    pub fn overlay_read_only(overlay: Overlay, target: impl Into<PathBuf>) -> Self {
+        Self { source: Source::Overlay { overlay, access: Access::ReadOnly }, target: target.into(), make_target: false }
     }
 
     fn host(path: PathBuf, target: PathBuf, access: Access) -> Self {
@@ -73,8 +78,9 @@ pub enum RootView {
     /// Such a directory below a layer that takes what is written.
     Overlay(Overlay),
     /// The system of the host as the place's own, packages included: what is written to it lands in layers that are made below this
-    /// directory, `<part>/upper` for each part of the system. Only with [`Plan::system`].
-    HostCopy { layers: PathBuf, volatile: bool },
+    /// directory, `<part>/upper` for each part of the system. `below` are such directories that are sealed, from the top down. Only with
+    /// [`Plan::system`].
+    HostCopy { layers: PathBuf, below: Vec<PathBuf>, volatile: bool },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,7 +156,7 @@ impl Plan {
     /// Whether something inside is written to layers.
     pub(crate) fn has_layers(&self) -> bool {
         matches!(self.root, RootView::Overlay(_) | RootView::HostCopy { .. })
-            || self.binds.iter().any(|bind| matches!(bind.source, Source::Overlay(_)))
+            || self.binds.iter().any(|bind| matches!(bind.source, Source::Overlay { .. }))
     }
 
     /// In bytes; 0 for half of the memory.

@@ -11,6 +11,7 @@ use rustix::process::{fchdir, pivot_root};
 
 use crate::error::{Error, Result, Step};
 use crate::identity::Identity;
+use crate::layers::LowerIdentity;
 use crate::mounts::Tree;
 use crate::plan::{Access, Plan, RootView, Source};
 use crate::skeleton::USER;
@@ -105,8 +106,8 @@ impl Trees {
         let (mut parts, mut shown) = (Vec::new(), Vec::new());
         let root = match &plan.root {
             RootView::Overlay(overlay) => Some(layers::mount(overlay, &[], identity)?),
-            RootView::HostCopy { layers, volatile } => {
-                parts = own_parts(plan, layers, *volatile, identity)?;
+            RootView::HostCopy { layers, below, volatile } => {
+                parts = own_parts(plan, layers, below, *volatile, identity)?;
                 None
             }
             RootView::Directory(directory) => {
@@ -130,10 +131,14 @@ impl Trees {
                     tree.harden(*access)?;
                     (tree, is_directory, *access == Access::ReadWrite, false)
                 }
-                Source::Overlay(overlay) => {
+                Source::Overlay { overlay, access } => {
                     let reserved = plan.protected.iter().filter_map(|path| path.strip_prefix(&bind.target).ok());
                     let reserved = reserved.map(targets::relative).collect::<Result<Vec<_>>>()?;
-                    (layers::mount(overlay, &reserved, identity)?, true, true, true)
+                    let tree = layers::mount(overlay, &reserved, identity)?;
+                    if *access == Access::ReadOnly {
+                        tree.harden(Access::ReadOnly)?;
+                    }
+                    (tree, true, *access == Access::ReadWrite, true)
                 }
             };
             binds.push(Bound { target, is_directory, may_make: bind.make_target, writable, layered, tree });
@@ -158,7 +163,13 @@ impl Trees {
 }
 
 /// The host's system with a layer on each part of it.
-fn own_parts(plan: &Plan, layers: &Path, volatile: bool, identity: Option<Identity>) -> Result<Vec<(&'static str, Tree)>> {
+fn own_parts(
+    plan: &Plan,
+    layers: &Path,
+    below: &[PathBuf],
+    volatile: bool,
+    identity: Option<Identity>,
+) -> Result<Vec<(&'static str, Tree)>> {
     let mut trees = Vec::new();
     if identity.is_none_or(|identity| identity.count == 1) {
         return Err(Error::Inside("a copy of the host's system is only for a place with a system of its own".to_owned()));
@@ -172,7 +183,10 @@ fn own_parts(plan: &Plan, layers: &Path, volatile: bool, identity: Option<Identi
             std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o755)).step(format!("open {}", directory.display()))?;
         }
         let overlay = crate::plan::Overlay { lower: part.lower, upper, work, volatile };
-        trees.push((part.target, layers::mount_over(&overlay, &[], identity, identity.filter(|_| part.owned))?));
+        // A part that was never written to while a layer was made is not in it.
+        let sealed: Vec<PathBuf> = below.iter().map(|layer| layer.join(part.name).join("upper")).filter(|layer| layer.is_dir()).collect();
+        let host = LowerIdentity(identity.filter(|_| part.owned));
+        trees.push((part.target, layers::mount_over(&overlay, &[], identity, &sealed, host)?));
     }
     Ok(trees)
 }

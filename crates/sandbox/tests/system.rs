@@ -72,7 +72,7 @@ fn system(directory: &Path) -> (Plan, PathBuf, PathBuf) {
     let (layers, workspace) = (directory.join("system-layers"), directory.join("system-workspace"));
     fs::create_dir_all(&workspace).unwrap();
     let plan = Plan {
-        root: RootView::HostCopy { layers: layers.clone(), volatile: false },
+        root: RootView::HostCopy { layers: layers.clone(), below: Vec::new(), volatile: false },
         system: true,
         identity: Some(0x6200_0000),
         binds: vec![Bind::read_write(&workspace, "/workspace")],

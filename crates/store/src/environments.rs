@@ -1,5 +1,6 @@
 //! Environments, read together with the sandbox behind them.
 
+use stead_domain::checkpoint::Stack;
 use stead_domain::environment::{
     BoundToType, Environment, EnvironmentMode, EnvironmentStatus, Lifetime, ProviderStatus, Purpose, Runtime, Scope, ScopeFilter,
 };
@@ -20,7 +21,8 @@ macro_rules! select {
              t.bound_to_type, t.bound_to_id, t.created_by, t.updated_by, t.template_id, t.capabilities, t.spec_version, t.spec, t.fingerprint,
              t.posture, t.tags, t.contains_secrets, t.allow_unenforced, t.cleanup_status, t.retention_policy, t.revision, t.last_seen_at,
              t.last_reconciled_at, t.last_error, t.created_at, t.updated_at, t.destroyed_at,
-             s.provider, s.resource_id, s.resource_name, s.host_id, s.observed_state, s.observed_message, s.observed_at
+             s.provider, s.resource_id, s.resource_name, s.host_id, s.observed_state, s.observed_message, s.observed_at,
+             s.upper, s.layers, s.checkpoint_id
              FROM environments t JOIN sandboxes s ON s.id = t.sandbox_id WHERE ",
             $rest
         )
@@ -68,6 +70,7 @@ fn read(row: &Row) -> Result<Environment> {
         destroyed_at: row.optional_time()?,
         provider_resource_id: None,
         provider_resource_name: None,
+        stack: Stack::default(),
     };
     environment.runtime.provider = row.optional_parsed()?;
     environment.provider_resource_id = row.optional_text()?;
@@ -78,6 +81,8 @@ fn read(row: &Row) -> Result<Environment> {
         (Some(state), Some(observed_at)) => Some(ProviderStatus { state, observed_at, message }),
         _ => None,
     };
+    environment.stack = Stack { upper: row.optional_parsed()?, below: row.optional_json()?.unwrap_or_default() };
+    environment.runtime.checkpoint_id = row.optional_parsed()?;
     Ok(environment)
 }
 
@@ -298,6 +303,18 @@ pub async fn digests_of_images(unit: &mut Unit) -> Result<Vec<String>> {
         digests.extend(spec.image().and_then(|(_, digest)| digest.map(str::to_owned)));
     }
     Ok(digests)
+}
+
+/// Those of this host whose definitions ask for checkpoints at intervals.
+pub async fn with_intervals(unit: &mut Unit, host: HostId) -> Result<Vec<EnvironmentId>> {
+    let rows = unit
+        .fetch(
+            "SELECT e.id FROM environments e JOIN sandboxes s ON s.id = e.sandbox_id
+             WHERE e.deleted_at IS NULL AND s.host_id = $1 AND e.spec LIKE '%\"checkpoints\":%\"every\":%'",
+            &[host.into()],
+        )
+        .await?;
+    rows.iter().map(|row| row.reader().parsed()).collect()
 }
 
 /// The version of the definition whose setup script has run to its end.

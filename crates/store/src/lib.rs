@@ -7,6 +7,7 @@ pub mod api_keys;
 pub mod audit;
 mod backend;
 pub mod backup;
+pub mod checkpoints;
 pub mod environments;
 mod error;
 pub mod hosts;

@@ -15,6 +15,7 @@ pub async fn counts(unit: &mut Unit) -> Result<Vec<(&'static str, u64)>> {
         ("tombstones", "SELECT COUNT(*) FROM environments WHERE destroyed_at IS NOT NULL"),
         ("definition versions", "SELECT COUNT(*) FROM definition_versions"),
         ("processes", "SELECT COUNT(*) FROM processes"),
+        ("checkpoints", "SELECT COUNT(*) FROM checkpoints WHERE deleted_at IS NULL"),
         ("audit records", "SELECT COUNT(*) FROM audit"),
         ("idempotency records", "SELECT COUNT(*) FROM idempotency"),
     ] {
@@ -80,6 +81,11 @@ pub async fn prune(unit: &mut Unit, horizon: Horizon) -> Result<Vec<(&'static st
     .await?;
     unit.execute(
         "DELETE FROM processes WHERE environment_id IN (SELECT id FROM environments WHERE destroyed_at < $1)",
+        &[horizon.tombstones.into()],
+    )
+    .await?;
+    unit.execute(
+        "DELETE FROM checkpoints WHERE deleted_at < $1 OR environment_id IN (SELECT id FROM environments WHERE destroyed_at < $1)",
         &[horizon.tombstones.into()],
     )
     .await?;

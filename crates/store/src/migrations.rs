@@ -29,6 +29,7 @@ migrations! {
     1, "0001_foundation";
     2, "0002_processes";
     3, "0003_setup";
+    4, "0004_checkpoints";
 }
 
 /// The newest schema that this binary knows.

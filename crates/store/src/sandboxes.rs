@@ -1,21 +1,23 @@
 //! Sandboxes.
 
 use stead_domain::Timestamp;
+use stead_domain::checkpoint::Stack;
 use stead_domain::environment::ProviderStatus;
 use stead_domain::ids::{HostId, ProjectId, SandboxId};
 use stead_domain::page::PageRequest;
 use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::{FENCE_JUMP, Sandbox};
 
+use crate::checkpoints;
 use crate::error::Result;
 use crate::sql::Sql;
 use crate::unit::Unit;
 use crate::value::Row;
 
 const FIND: &str = "SELECT id, project_id, provider, status, resource_id, resource_name, host_id, made_for, fence, last_error, observed_at,
-    created_at, updated_at, destroyed_at FROM sandboxes t WHERE id = $1";
+    created_at, updated_at, destroyed_at, upper, layers, checkpoint_id FROM sandboxes t WHERE id = $1";
 const LIST: &str = "SELECT id, project_id, provider, status, resource_id, resource_name, host_id, made_for, fence, last_error, observed_at,
-    created_at, updated_at, destroyed_at FROM sandboxes t WHERE destroyed_at IS NULL";
+    created_at, updated_at, destroyed_at, upper, layers, checkpoint_id FROM sandboxes t WHERE destroyed_at IS NULL";
 
 fn read(row: &Row) -> Result<Sandbox> {
     let mut row = row.reader();
@@ -34,13 +36,15 @@ fn read(row: &Row) -> Result<Sandbox> {
         created_at: row.time()?,
         updated_at: row.time()?,
         destroyed_at: row.optional_time()?,
+        stack: Stack { upper: row.optional_parsed()?, below: row.optional_json()?.unwrap_or_default() },
+        checkpoint_id: row.optional_parsed()?,
     })
 }
 
 pub async fn insert(unit: &mut Unit, sandbox: &Sandbox) -> Result<()> {
     unit.execute(
-        "INSERT INTO sandboxes (id, project_id, provider, status, resource_id, resource_name, host_id, made_for, fence, last_error, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+        "INSERT INTO sandboxes (id, project_id, provider, status, resource_id, resource_name, host_id, made_for, fence, last_error, created_at, updated_at,
+         upper, layers, checkpoint_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
         &[
             sandbox.id.into(),
             sandbox.project_id.into(),
@@ -54,6 +58,9 @@ pub async fn insert(unit: &mut Unit, sandbox: &Sandbox) -> Result<()> {
             sandbox.last_error.as_deref().into(),
             sandbox.created_at.into(),
             sandbox.updated_at.into(),
+            sandbox.stack.upper.into(),
+            checkpoints::stored(&sandbox.stack.below),
+            sandbox.checkpoint_id.into(),
         ],
     )
     .await?;

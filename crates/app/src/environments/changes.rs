@@ -100,7 +100,7 @@ impl App {
     }
 
     /// The live environments of the same sandbox, this one among them.
-    async fn sharers(&self, environment: &Environment) -> Result<Vec<EnvironmentId>> {
+    pub(crate) async fn sharers(&self, environment: &Environment) -> Result<Vec<EnvironmentId>> {
         let sandbox = environment.sandbox_id;
         let mut all =
             self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(environments::of_sandbox(unit, sandbox).await?) })).await?;

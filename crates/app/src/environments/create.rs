@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use stead_domain::checkpoint::Stack;
 use stead_domain::definition::{Spec, provider_mismatch, template};
 use stead_domain::environment::{
     BoundToType, CleanupStatus, DefinitionVersion, Environment, EnvironmentMode, EnvironmentStatus, Lifetime, Purpose, RetentionPolicy,
@@ -144,7 +145,7 @@ impl App {
 
     /// Makes the sandbox of a draft before there is a row, if that is cheap. When it fails the record comes first as for any other, and says
     /// why.
-    async fn make_beforehand(&self, draft: &mut Draft) -> Option<Made> {
+    pub(crate) async fn make_beforehand(&self, draft: &mut Draft) -> Option<Made> {
         let provider = Arc::clone(self.providers.serving(draft.sandbox.provider).ok()?);
         if draft.shared || !provider.is_made_at_once() {
             return None;
@@ -162,7 +163,7 @@ impl App {
     }
 
     /// What was made got no row, or nobody knows whether it did.
-    async fn unmake(&self, made: Made) {
+    pub(crate) async fn unmake(&self, made: Made) {
         if let Err(error) = self.remove_unknown(&*made.provider, made.sandbox, None).await {
             tracing::warn!(sandbox = %made.sandbox, %error, "what was made in vain could not be removed yet; the janitor does it");
         }
@@ -268,6 +269,8 @@ impl App {
             created_at: now,
             updated_at: now,
             destroyed_at: None,
+            checkpoint_id: None,
+            stack: Stack::default(),
         };
         let environment = Environment {
             id,
@@ -305,29 +308,30 @@ impl App {
             sandbox_id: sandbox.id,
             allow_unenforced,
             revision: 1,
+            stack: Stack::default(),
         };
         Ok(Draft { environment, sandbox, shared: new.sandbox_id.is_some(), made: None })
     }
 }
 
-struct Draft {
-    environment: Environment,
-    sandbox: Sandbox,
+pub(crate) struct Draft {
+    pub environment: Environment,
+    pub sandbox: Sandbox,
     /// Whether the sandbox is one that is there already.
-    shared: bool,
+    pub shared: bool,
     /// What was made beforehand.
-    made: Option<Resource>,
+    pub made: Option<Resource>,
 }
 
 /// A sandbox that was made, or tried, before its row.
-struct Made {
+pub(crate) struct Made {
     provider: Arc<dyn Provider>,
     sandbox: SandboxId,
     _guard: OwnedMutexGuard<()>,
 }
 
 /// Writes everything, and gives the sandbox that the environment is on.
-async fn insert(unit: &mut Unit, context: &Context, entered: &Entered, draft: Draft) -> Result<Sandbox> {
+pub(crate) async fn insert(unit: &mut Unit, context: &Context, entered: &Entered, draft: Draft) -> Result<Sandbox> {
     let Draft { environment, mut sandbox, shared, made } = draft;
     if shared {
         sandbox = check_shared(unit, &environment, &sandbox).await?;

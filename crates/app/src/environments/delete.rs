@@ -3,7 +3,7 @@
 use stead_domain::environment::{CleanupStatus, Environment, EnvironmentStatus};
 use stead_domain::ids::{EnvironmentId, PrincipalId};
 use stead_domain::{Context, Error, Result};
-use stead_store::{Unit, environments};
+use stead_store::{Unit, checkpoints, environments};
 
 use crate::audit::{Act, record};
 use crate::environments::unknown;
@@ -24,6 +24,7 @@ pub(crate) async fn begin_destroying(
     environment.updated_at = context.now();
     environment.updated_by = by.or(environment.updated_by);
     environments::save(unit, &environment).await?;
+    checkpoints::delete_of(unit, environment.id, environment.updated_at).await?;
     Ok(())
 }
 

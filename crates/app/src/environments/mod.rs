@@ -1,7 +1,7 @@
 //! Environments as records: create, read, edit, delete, and their versions.
 
 mod changes;
-mod create;
+pub(crate) mod create;
 mod delete;
 mod egress;
 mod life;

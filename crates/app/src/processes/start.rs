@@ -305,6 +305,7 @@ pub(crate) fn premises(environment: &Environment) -> Premises {
     Premises {
         environment: environment.id,
         sandbox: environment.sandbox_id,
+        stack: environment.stack.clone(),
         name: environment.name.clone(),
         spec: environment.spec.clone(),
         spec_version: environment.spec_version,

@@ -204,6 +204,7 @@ fn a_program_that_a_crash_left_without_a_row_is_ended_at_its_second_sighting() {
     let kept = life.start_process(&world, record.id, &["sleep"], None).unwrap().id;
     let stray = ProcessId::new(&world.context);
     let premises = Premises {
+        stack: Default::default(),
         environment: record.id,
         sandbox: record.sandbox_id,
         name: record.name,

@@ -1,6 +1,7 @@
 //! The command line as types; what the commands do stands in `commands`.
 
 pub mod changes;
+pub mod checkpoint;
 pub mod copy;
 pub mod egress;
 pub mod environment;
@@ -121,6 +122,11 @@ pub enum Command {
     /// Environments: places to work
     #[command(subcommand, visible_aliases = ["environment", "environments"])]
     Env(environment::EnvironmentCommand),
+    /// Checkpoints: points in an environment's files to go back to
+    #[command(subcommand, visible_alias = "checkpoints")]
+    Checkpoint(checkpoint::CheckpointCommand),
+    /// Make environments that begin with the files of another one
+    Fork(checkpoint::Fork),
     /// Files of environments
     #[command(subcommand, alias = "file")]
     Files(files::FilesCommand),

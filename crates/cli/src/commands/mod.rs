@@ -2,6 +2,7 @@
 
 mod audit;
 mod backup;
+mod checkpoint;
 mod completion;
 mod config_show;
 mod copy;
@@ -62,6 +63,8 @@ pub async fn run(invocation: &Invocation<'_>, command: Command) -> Result<()> {
         Command::Attach(arguments) => process::attach(invocation, &arguments).await,
         Command::Top(arguments) => process::top(invocation, &arguments).await,
         Command::Env(command) => environment::run(invocation, command).await,
+        Command::Checkpoint(command) => checkpoint::run(invocation, command).await,
+        Command::Fork(arguments) => checkpoint::fork(invocation, &arguments).await,
         Command::Files(command) => files::run(invocation, command).await,
         Command::Cp(arguments) => copy::run(invocation, &arguments).await,
         Command::Project(command) => project::run(invocation, command).await,

@@ -462,6 +462,17 @@ impl Spec {
         Some((root.image.as_deref()?, root.digest.as_deref()))
     }
 
+    /// Where the workspace is inside.
+    pub fn workspace_path(&self) -> &str {
+        let defaults = self.workspace_mount_defaults.as_ref();
+        defaults.and_then(|defaults| defaults.workspace_path.as_deref()).unwrap_or("/workspace")
+    }
+
+    /// What is mounted in the workspace's place: that is the workspace then.
+    pub fn bound_workspace(&self) -> Option<&Mount> {
+        self.mounts.iter().flatten().find(|mount| mount.path == self.workspace_path())
+    }
+
     /// Where a mount comes from on the host, for those that do.
     pub fn host_paths(&self) -> impl Iterator<Item = (usize, &str)> {
         self.mounts.iter().flatten().enumerate().filter_map(|(index, mount)| Some((index, mount.source.strip_prefix("host:")?)))

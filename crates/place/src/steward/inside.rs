@@ -25,19 +25,27 @@ pub struct Inside {
     pid: i32,
     /// Held for as long as its root is in use.
     _image: Option<OwnedFd>,
+    /// The layers that it alone may write to, locked.
+    written: Vec<OwnedFd>,
+    /// Where it has layers, what is mounted stays so until the last moment: to let go of it waits for the disk, and nobody is to wait for that.
+    _mounts: Option<OwnedFd>,
 }
 
 impl Inside {
     /// Makes the place, or says what this host could not do.
     pub fn make(blueprint: &Blueprint) -> Result<Self, String> {
         let image = blueprint.image.as_ref().filter(|image| image.locked).map(lock).transpose()?;
+        let written = layers(blueprint).map(lock_layer).collect::<Result<Vec<_>, _>>()?;
         let group = group(blueprint).map_err(|error| error.to_string())?;
         let made = plan(blueprint).and_then(|mut plan| {
             plan.group.clone_from(&group);
             Place::start(&plan).map_err(|error| error.to_string())
         });
         match made {
-            Ok(place) => Ok(Self { pid: place.pid(), place: Some(place), group, _image: image }),
+            Ok(place) => {
+                let mounts = place.hold_mounts();
+                Ok(Self { pid: place.pid(), place: Some(place), group, _image: image, written, _mounts: mounts })
+            }
             Err(error) => {
                 let _ = group.map_or(Ok(()), |group| group.remove());
                 Err(error)
@@ -107,9 +115,37 @@ impl Inside {
 
     /// Removes what is left on the host when everything inside has ended.
     pub fn clean_up(&mut self) {
+        // By a word of its own: other processes may have copies of the descriptors for a moment longer.
+        for layer in self.written.drain(..) {
+            let _ = flock(&layer, FlockOperation::Unlock);
+        }
         if let Some(group) = self.group.take() {
             let _ = group.kill().and_then(|()| group.remove());
         }
+    }
+}
+
+/// The layers that an overlay writes to.
+fn layers(blueprint: &Blueprint) -> impl Iterator<Item = &Path> {
+    let workspace = match &blueprint.workspace.access {
+        WorkspaceKind::CopyOnWrite { layer } => Some(layer.as_path()),
+        WorkspaceKind::None => None,
+        _ => Some(blueprint.workspace.source.as_path()).filter(|_| !blueprint.workspace.below.is_empty()),
+    };
+    workspace.into_iter().chain(blueprint.system.as_deref())
+}
+
+/// The kernel leaves open what happens when two mounts write to one layer.
+fn lock_layer(layer: &Path) -> Result<OwnedFd, String> {
+    let failed = |error: io::Error| format!("make ready the layer {}: {error}", layer.display());
+    fs::create_dir_all(layer).map_err(failed)?;
+    let held = OwnedFd::from(fs::File::open(layer).map_err(failed)?);
+    match flock(&held, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(held),
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            Err("another environment of the same sandbox is awake, and only one at a time can write to its layers; put that one to sleep, or wait until it is".to_owned())
+        }
+        Err(error) => Err(failed(error.into())),
     }
 }
 
@@ -178,10 +214,12 @@ fn plan(blueprint: &Blueprint) -> Result<Plan, String> {
     plan.system = blueprint.system.is_some();
     plan.root = match (&blueprint.image, &blueprint.system) {
         (None, None) => RootView::Host,
-        (None, Some(layers)) => RootView::HostCopy { layers: layers.clone(), volatile: false },
+        (None, Some(layers)) => RootView::HostCopy { layers: layers.clone(), below: blueprint.system_below.clone(), volatile: false },
         (Some(image), None) => RootView::Directory(image.root.clone()),
         (Some(image), Some(layers)) => {
-            let overlay = layer_over(&image.root, layers).map_err(|error| format!("make the layer over the image: {error}"))?;
+            let below = blueprint.system_below.iter().map(|layer| layer.join("upper")).filter(|layer| layer.is_dir());
+            let lower = below.chain([image.root.clone()]).collect();
+            let overlay = layer_over(lower, layers).map_err(|error| format!("make the layer over the image: {error}"))?;
             for directory in [layers, &overlay.upper, &overlay.work] {
                 // Seen by ids that do not own it; what holds all of it is closed to others.
                 fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).map_err(|error| error.to_string())?;
@@ -193,12 +231,18 @@ fn plan(blueprint: &Blueprint) -> Result<Plan, String> {
     plan.directory.clone_from(&workspace.path);
     match &workspace.access {
         WorkspaceKind::None => plan.directory = PathBuf::from("/tmp"),
-        WorkspaceKind::ReadOnly => plan.binds.push(Bind::read_only(&workspace.source, &workspace.path)),
-        WorkspaceKind::ReadWrite => plan.binds.push(Bind::read_write(&workspace.source, &workspace.path)),
         WorkspaceKind::CopyOnWrite { layer } => {
-            let overlay = layer_over(&workspace.source, layer).map_err(|error| format!("make the layer for what is changed: {error}"))?;
+            let lower = std::iter::once(&workspace.source).chain(&workspace.below).cloned().collect();
+            let overlay = layer_over(lower, layer).map_err(|error| format!("make the layer for what is changed: {error}"))?;
             plan.binds.push(Bind::overlay(overlay, &workspace.path));
         }
+        access if !workspace.below.is_empty() => {
+            let overlay = over_sealed(workspace).map_err(|error| format!("make ready the layer that is written to: {error}"))?;
+            let made = if *access == WorkspaceKind::ReadOnly { Bind::overlay_read_only } else { Bind::overlay };
+            plan.binds.push(made(overlay, workspace.path.clone()));
+        }
+        WorkspaceKind::ReadOnly => plan.binds.push(Bind::read_only(&workspace.source, &workspace.path)),
+        WorkspaceKind::ReadWrite => plan.binds.push(Bind::read_write(&workspace.source, &workspace.path)),
     }
     for bind in &blueprint.binds {
         let made = if bind.writable { Bind::read_write } else { Bind::read_only };
@@ -223,15 +267,34 @@ fn outlets(policy: &PolicyText) -> Result<Outlets, String> {
     })
 }
 
-/// The layer that takes what is written; the kernel's own directory beside it is a new one for every mount.
-fn layer_over(lower: &Path, layer: &Path) -> io::Result<Overlay> {
-    let (upper, work) = (layer.join("upper"), layer.join("work"));
+/// The layer that takes what is written.
+fn layer_over(lower: Vec<PathBuf>, layer: &Path) -> io::Result<Overlay> {
+    let upper = layer.join("upper");
     fs::create_dir_all(&upper)?;
+    Ok(Overlay { lower, upper, work: new_work(layer.join("work"))?, volatile: false })
+}
+
+/// A workspace whose files are partly sealed.
+fn over_sealed(workspace: &blueprint::Workspace) -> io::Result<Overlay> {
+    let upper = workspace.source.clone();
+    let layer = upper.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let work = layer.join("work");
+    if !work.exists() {
+        // Its first mount: the workspace itself is as it was left.
+        let root = workspace.below.first().ok_or(io::ErrorKind::InvalidInput)?;
+        fs::set_permissions(&upper, fs::metadata(root)?.permissions())?;
+    }
+    let work = new_work(work)?;
+    Ok(Overlay { lower: workspace.below.clone(), upper, work, volatile: false })
+}
+
+/// The kernel's own directory beside a layer is a new one for every mount.
+fn new_work(work: PathBuf) -> io::Result<PathBuf> {
     if work.exists() {
         // Left with mode 000 by the kernel.
         let _ = fs::set_permissions(work.join("work"), fs::Permissions::from_mode(0o700));
         fs::remove_dir_all(&work)?;
     }
     fs::create_dir(&work)?;
-    Ok(Overlay { lower: vec![lower.to_owned()], upper, work, volatile: false })
+    Ok(work)
 }

@@ -12,6 +12,7 @@ use stead_place::blueprint::{Bind, Blueprint, Image, Limits, Network, PROXY_PORT
 
 use super::host_paths::HostPaths;
 use super::images;
+use super::layers::Located;
 
 /// Far above the ids of people, services and other tools' ranges; those of whole systems above those of single users.
 const FIRST_USER: u32 = 0x6000_0000;
@@ -26,8 +27,10 @@ const PROTECTED: &[&str] = &[".git/hooks", ".git/config"];
 pub struct Site<'a> {
     pub directories: &'a Directories,
     pub skeleton: &'a Path,
-    /// Of this sandbox: `workspace` and `runtime`.
+    /// Of this sandbox: `runtime`, and `changes`.
     pub sandbox: &'a Path,
+    /// Where its files lie: `workspace` in each, and `system` where that is its own.
+    pub layers: &'a Located,
     pub host_paths: &'a HostPaths,
     /// Where the relay is found.
     pub relay: &'a Path,
@@ -48,12 +51,13 @@ impl Site<'_> {
         }
         let sandbox = spec.sandbox.clone().unwrap_or_default();
         let defaults = spec.workspace_mount_defaults.clone().unwrap_or_default();
-        let workspace_path = PathBuf::from(defaults.workspace_path.unwrap_or_else(|| "/workspace".to_owned()));
+        let workspace_path = PathBuf::from(spec.workspace_path());
         let runtime_path = PathBuf::from(defaults.runtime_path.unwrap_or_else(|| "/runtime".to_owned()));
         let mounts = mounts(spec, self.host_paths)?;
         // A directory of the host in the workspace's place is the workspace.
         let bound = mounts.iter().find(|bind| bind.path == workspace_path);
-        let source = bound.map_or_else(|| self.sandbox.join("workspace"), |bind| bind.source.clone());
+        let source = bound.map_or_else(|| self.layers.upper.join("workspace"), |bind| bind.source.clone());
+        let below = self.layers.below.iter().filter(|_| bound.is_none()).map(|layer| layer.join("workspace")).collect();
         let access = match sandbox.workspace_access.unwrap_or(WorkspaceAccess::ReadWrite) {
             WorkspaceAccess::None => WorkspaceKind::None,
             WorkspaceAccess::ReadOnly => WorkspaceKind::ReadOnly,
@@ -90,13 +94,14 @@ impl Site<'_> {
             run: self.directories.run(premises.environment),
             logs: self.directories.logs(premises.environment),
             skeleton: self.skeleton.to_owned(),
-            system: is_system.then(|| self.system()),
+            system: is_system.then(|| self.system(&self.layers.upper)),
+            system_below: self.layers.below.iter().filter(|_| is_system).map(|layer| self.system(layer)).collect(),
             image: self.image.map(|image| Image { root: image.root.clone(), locked: image.unpacked }),
             identity: Some(identity(premises.environment, is_system)),
             allow_ptrace: sandbox.allow_ptrace.unwrap_or(false),
             hostname: hostname(&premises.name),
             env: variables(spec, &workspace_path, &network, is_system, self.image.is_some()),
-            workspace: Workspace { path: workspace_path.clone(), source, access },
+            workspace: Workspace { path: workspace_path.clone(), source, access, below },
             binds,
             protected: inside(&protected),
             // Of the host's system an image shows nothing.
@@ -108,14 +113,20 @@ impl Site<'_> {
                 pids: resources.pids,
                 disk_bytes: resources.disk_mb.map(|size| size.saturating_mul(1 << 20)),
             },
-            counted: vec![self.sandbox.to_owned()],
+            counted: self.counted(),
             idle_milliseconds: spec.idle_timeout.map_or(IDLE.as_millis() as u64, |timeout| timeout.as_millis()),
         })
     }
 
+    /// Everything that is this sandbox's own, or was when it was sealed.
+    fn counted(&self) -> Vec<PathBuf> {
+        let layers = std::iter::once(&self.layers.upper).chain(&self.layers.below).filter(|layer| layer.as_path() != self.sandbox);
+        std::iter::once(self.sandbox.to_owned()).chain(layers.cloned()).collect()
+    }
+
     /// Where what is changed of a system lands. Another image begins anew: a layer is only true of what it was written over.
-    fn system(&self) -> PathBuf {
-        let system = self.sandbox.join("system");
+    fn system(&self, layer: &Path) -> PathBuf {
+        let system = layer.join("system");
         match self.image {
             None => system,
             Some(images::Image { digest: Some(digest), .. }) => {
@@ -129,9 +140,7 @@ impl Site<'_> {
 
 /// A directory of the host that was given for reading is not written by way of a layer over it either.
 pub fn check_writable(premises: &Premises) -> Result<(), PlaceError> {
-    let defaults = premises.spec.workspace_mount_defaults.clone().unwrap_or_default();
-    let path = defaults.workspace_path.unwrap_or_else(|| "/workspace".to_owned());
-    match premises.spec.mounts.iter().flatten().find(|mount| mount.path == path) {
+    match premises.spec.bound_workspace() {
         Some(mount) if mount.access != MountAccess::ReadWrite => Err(PlaceError::InTheWay {
             message: format!("`{}` is mounted read-only, so nothing can be kept in it", mount.source),
             suggestion: "give the mount `access: rw`, or drop the changes".to_owned(),

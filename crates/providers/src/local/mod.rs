@@ -9,6 +9,7 @@ mod directory;
 mod host_paths;
 mod images;
 mod journal;
+mod layers;
 mod place;
 mod relay;
 mod removal;
@@ -24,11 +25,12 @@ pub use abilities::{Abilities, Known, Obstacle, Tell};
 use async_trait::async_trait;
 use host_paths::HostPaths;
 use images::Images;
+use layers::{LocalLayers, Shelf};
 use place::LocalPlace;
 pub use place::{Roles, skeleton};
 pub use relay::Relay;
 use shared_sync::SharedSync;
-use stead_app::{AskedBy, Listed, NewSandbox, Observation, Place, Provider, ProviderError, Resource};
+use stead_app::{AskedBy, Layers, Listed, NewSandbox, Observation, Place, Provider, ProviderError, Resource};
 use stead_domain::definition::Spec;
 use stead_domain::ids::{HostId, SandboxId};
 use stead_domain::posture::{Capabilities, Enforcement};
@@ -41,7 +43,8 @@ type Result<T, E = ProviderError> = std::result::Result<T, E>;
 
 pub struct Local {
     root: PathBuf,
-    trash: Trash,
+    trash: Arc<Trash>,
+    layers: LocalLayers,
     host: HostId,
     host_paths: Arc<HostPaths>,
     images: Arc<Images>,
@@ -74,14 +77,17 @@ impl Local {
         let host_paths = Arc::new(HostPaths { allowed: allow_host_paths, data_dir: data_dir.to_owned(), home: std::env::home_dir() });
         let sync = Arc::new(SharedSync::open(&root).map_err(failed)?);
         let images = Arc::new(Images::open(data_dir.join("images"), trash.clone()).map_err(failed)?);
-        Ok(Self { root, trash: Trash::open(trash).map_err(failed)?, host, host_paths, images, sync, place: None })
+        let shelf = Arc::new(Shelf::open(data_dir, root.clone()).map_err(failed)?);
+        let trash = Arc::new(Trash::open(trash).map_err(failed)?);
+        let layers = LocalLayers { shelf, trash: Arc::clone(&trash) };
+        Ok(Self { root, trash, layers, host, host_paths, images, sync, place: None })
     }
 
     /// Also runs processes, with the help of others that `roles` says how to start.
     #[must_use]
     pub fn with_processes(mut self, data_dir: &Path, roles: Roles, abilities: Known) -> Self {
-        let (host_paths, images) = (Arc::clone(&self.host_paths), Arc::clone(&self.images));
-        self.place = Some((LocalPlace::new(data_dir, self.root.clone(), host_paths, images, roles, abilities.clone()), abilities));
+        let (host_paths, images, shelf) = (Arc::clone(&self.host_paths), Arc::clone(&self.images), Arc::clone(&self.layers.shelf));
+        self.place = Some((LocalPlace::new(data_dir, self.root.clone(), shelf, host_paths, images, roles, abilities.clone()), abilities));
         self
     }
 
@@ -165,7 +171,7 @@ impl Provider for Local {
 
     fn features(&self) -> Vec<String> {
         let processes = self.place.is_some().then_some("processes");
-        ["durable_workspace"].into_iter().chain(processes).map(str::to_owned).collect()
+        ["durable_workspace", "checkpoints"].into_iter().chain(processes).map(str::to_owned).collect()
     }
 
     fn host(&self) -> Option<HostId> {
@@ -174,6 +180,10 @@ impl Provider for Local {
 
     fn place(&self) -> Option<&dyn Place> {
         self.place.as_ref().map(|(place, _)| place as &dyn Place)
+    }
+
+    fn layers(&self) -> Option<&dyn Layers> {
+        Some(&self.layers)
     }
 
     fn check_definition(&self, spec: &mut Spec, asked_by: &AskedBy) -> stead_domain::Result<()> {
@@ -220,7 +230,12 @@ impl Provider for Local {
 
     async fn destroy(&self, sandbox: SandboxId, _resource_id: Option<&str>) -> Result<()> {
         let (path, trash) = (self.path(sandbox), self.trash.path().join(sandbox.to_string()));
-        let moved = blocking(move || tree::discard(&path, &trash)).await?;
+        let shelf = Arc::clone(&self.layers.shelf);
+        let moved = blocking(move || {
+            shelf.part_with(sandbox)?;
+            tree::discard(&path, &trash)
+        })
+        .await?;
         if moved {
             self.sync.sync().await.map_err(failed)?;
             self.trash.empty_behind();
@@ -266,7 +281,10 @@ impl Provider for Local {
 
     async fn usage(&self) -> Result<Vec<(String, u64)>> {
         let (root, trash, images) = (self.root.clone(), self.trash.path().to_owned(), Arc::clone(&self.images));
-        let sizes = move || [("workspaces", tree::size(&root)), ("images", images.size()), ("trash", tree::size(&trash))];
+        let layers = self.layers.shelf.path().to_owned();
+        let sizes = move || {
+            [("workspaces", tree::size(&root)), ("layers", tree::size(&layers)), ("images", images.size()), ("trash", tree::size(&trash))]
+        };
         blocking(move || Ok(sizes().map(|(what, size)| (what.to_owned(), size)).to_vec())).await
     }
 

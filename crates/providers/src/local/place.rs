@@ -25,6 +25,7 @@ use super::changes::{self, Layer};
 use super::host_paths::HostPaths;
 use super::images::Images;
 use super::journal;
+use super::layers::Shelf;
 use super::relay::Relay;
 
 type Result<T, E = PlaceError> = std::result::Result<T, E>;
@@ -34,13 +35,14 @@ const ERRAND_PIECE: usize = 256 << 10;
 /// How long a writer waits before it looks again whether a program has read.
 const FULL: Duration = Duration::from_millis(20);
 
-/// How often another relay is started for one that ends at the very moment it is needed.
-const RELAYS: usize = 3;
+/// How often it is tried again where a relay ended, or a layer was moved, at the very moment it was needed.
+const ATTEMPTS: usize = 3;
 
 pub struct LocalPlace {
     stewards: Stewards,
     skeleton: PathBuf,
     sandboxes: PathBuf,
+    shelf: Arc<Shelf>,
     host_paths: Arc<HostPaths>,
     images: Arc<Images>,
     relay: Relay,
@@ -55,6 +57,7 @@ impl LocalPlace {
     pub fn new(
         data_dir: &Path,
         sandboxes: PathBuf,
+        shelf: Arc<Shelf>,
         host_paths: Arc<HostPaths>,
         images: Arc<Images>,
         roles: Roles,
@@ -73,6 +76,7 @@ impl LocalPlace {
             stewards,
             skeleton: skeleton(data_dir),
             sandboxes,
+            shelf,
             host_paths,
             images,
             relay,
@@ -84,11 +88,16 @@ impl LocalPlace {
 
     fn blueprint(&self, premises: &Premises) -> Result<Blueprint> {
         let sandbox = self.sandbox(premises.sandbox);
+        let layers = self.shelf.locate(premises.sandbox, &premises.stack).map_err(|error| PlaceError::CannotBeMade {
+            message: format!("its files cannot be found: {error}"),
+            suggestion: "restore a checkpoint that is whole: `stead checkpoint list` shows them".to_owned(),
+        })?;
         let image = premises.spec.image().map(|(path, digest)| self.images.find(Path::new(path), digest));
         let site = Site {
             directories: self.stewards.directories(),
             skeleton: &self.skeleton,
             sandbox: &sandbox,
+            layers: &layers,
             host_paths: &self.host_paths,
             relay: self.relay.directory(),
             reachable: &self.reachable,
@@ -113,6 +122,15 @@ impl LocalPlace {
             })?;
         }
         Ok(blueprint)
+    }
+
+    /// Whether what failed was of that moment: the relay ended, or a layer lies elsewhere by now because the sandbox is gone that it lay in.
+    async fn may_succeed_now<T>(&self, premises: &Premises, blueprint: &mut Blueprint, outcome: &Result<T, Trouble>) -> Result<bool> {
+        let Err(Trouble::Refused(refusal @ (Refusal::NoRelay { .. } | Refusal::CannotBeMade { .. }))) = outcome else { return Ok(false) };
+        let again = self.prepare(premises).await?;
+        let differs = again != *blueprint;
+        *blueprint = again;
+        Ok(differs || matches!(refusal, Refusal::NoRelay { .. }))
     }
 
     /// What an image was when it was named must be there now.
@@ -182,11 +200,13 @@ impl Place for LocalPlace {
             fence: process.fence,
             hold: process.hold,
         };
-        let mut started = self.stewards.start(&self.prepare(environment).await?, &start).await;
-        for _ in 0..RELAYS {
-            if lacks_relay(&started) {
-                started = self.stewards.start(&self.prepare(environment).await?, &start).await;
+        let mut blueprint = self.prepare(environment).await?;
+        let mut started = self.stewards.start(&blueprint, &start).await;
+        for _ in 0..ATTEMPTS {
+            if !self.may_succeed_now(environment, &mut blueprint, &started).await? {
+                break;
             }
+            started = self.stewards.start(&blueprint, &start).await;
         }
         started.map_err(|trouble| match trouble {
             Trouble::Refused(Refusal::Program { message, missing }) => {
@@ -259,11 +279,13 @@ impl Place for LocalPlace {
     }
 
     async fn wake(&self, environment: &Premises) -> Result<()> {
-        let mut woken = self.stewards.awaken(&self.prepare(environment).await?).await;
-        for _ in 0..RELAYS {
-            if lacks_relay(&woken) {
-                woken = self.stewards.awaken(&self.prepare(environment).await?).await;
+        let mut blueprint = self.prepare(environment).await?;
+        let mut woken = self.stewards.awaken(&blueprint).await;
+        for _ in 0..ATTEMPTS {
+            if !self.may_succeed_now(environment, &mut blueprint, &woken).await? {
+                break;
             }
+            woken = self.stewards.awaken(&blueprint).await;
         }
         woken.map(drop).map_err(said)
     }
@@ -397,10 +419,6 @@ impl Follower for Following {
     fn reached(&self, offset: u64) -> bool {
         self.0.reached(offset)
     }
-}
-
-fn lacks_relay<T>(outcome: &Result<T, Trouble>) -> bool {
-    matches!(outcome, Err(Trouble::Refused(Refusal::NoRelay { .. })))
 }
 
 fn come_so_far(progress: protocol::Progress) -> Progress {

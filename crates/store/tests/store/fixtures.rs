@@ -1,5 +1,6 @@
 //! Stores and rows to test with.
 
+use stead_domain::checkpoint::Stack;
 use stead_domain::definition::{Spec, template};
 use stead_domain::environment::{
     CleanupStatus, Environment, EnvironmentMode, EnvironmentStatus, Lifetime, RetentionPolicy, Runtime, TemplateId,
@@ -68,6 +69,8 @@ impl Fixture {
             created_at: now,
             updated_at: now,
             destroyed_at: None,
+            checkpoint_id: None,
+            stack: Stack::default(),
         }
     }
 
@@ -110,6 +113,7 @@ impl Fixture {
             sandbox_id: sandbox,
             allow_unenforced: false,
             revision: 1,
+            stack: Stack::default(),
         }
     }
 

@@ -1,0 +1,160 @@
+//! Sealing: everybody is out of the way, and one commit gives the sandbox another layer to write to.
+
+use stead_domain::checkpoint::{Checkpoint, CheckpointReason, CheckpointState, OnRunning, Stack};
+use stead_domain::definition::WorkspaceAccess;
+use stead_domain::environment::Environment;
+use stead_domain::ids::{CheckpointId, EnvironmentId, LayerId};
+use stead_domain::principal::Caller;
+use stead_domain::{Code, Context, Error, Result};
+use stead_store::{Unit, checkpoints, environments};
+use tokio::sync::OwnedRwLockWriteGuard;
+
+use crate::audit::{Act, record, record_own};
+use crate::checkpoints::Keeper;
+use crate::place::Place;
+use crate::processes::premises;
+use crate::reconcile::locked_sandbox;
+use crate::{App, Premises};
+
+/// What a checkpoint is to be called, and who makes it; nobody: the server by itself.
+pub(crate) struct Wanted {
+    pub id: CheckpointId,
+    pub name: Option<String>,
+    pub reason: CheckpointReason,
+    pub caller: Option<Caller>,
+}
+
+/// An environment, and all who share its sandbox, put to sleep. Nobody wakes one of them until this is dropped.
+pub(crate) struct Stilled {
+    _gates: Vec<OwnedRwLockWriteGuard<()>>,
+}
+
+impl App {
+    /// Puts an environment to sleep, with all who share its sandbox. The caller holds the lock on its id.
+    pub(crate) async fn still(&self, environment: &Environment, place: &dyn Place, on_running: OnRunning) -> Result<Stilled> {
+        // In one order, so that two of them never wait for each other.
+        let mut gates = Vec::new();
+        let all = self.sharers(environment).await?;
+        for other in &all {
+            gates.push(self.gates.shut(*other).await);
+        }
+        for other in &all {
+            let running = place.activity(*other).await?.map_or(0, |activity| activity.processes);
+            if running > 0 && on_running != OnRunning::Stop {
+                return Err(busy(environment, running, on_running));
+            }
+        }
+        for other in &all {
+            self.lay_down(place, *other, false).await?;
+        }
+        Ok(Stilled { _gates: gates })
+    }
+
+    /// Seals what is there now. The caller has stilled it, and holds `self.layers` for reading.
+    pub(crate) async fn seal(&self, environment: &Environment, keeper: &Keeper, wanted: Wanted) -> Result<Checkpoint> {
+        let layer = self.layer_to_seal(environment, keeper).await?;
+        let topmost = layer.or_else(|| environment.stack.below.first().copied());
+        let sealed_in = keeper.layers()?.seal(topmost.unwrap_or_else(|| LayerId::first_of(environment.sandbox_id))).await?;
+        let (context, environment) = (self.context.clone(), environment.clone());
+        let is_new = layer.is_some();
+        self.store.write(move |unit| Box::pin(async move { write(unit, &context, &environment, wanted, sealed_in, is_new).await })).await
+    }
+
+    /// The layer that was written to; none when that did not happen since the last one was sealed.
+    pub(super) async fn layer_to_seal(&self, environment: &Environment, keeper: &Keeper) -> Result<Option<LayerId>> {
+        let upper = environment.stack.upper_of(environment.sandbox_id);
+        let written = environment.stack.below.is_empty() || keeper.layers()?.is_written(upper).await?;
+        Ok(written.then_some(upper))
+    }
+
+    /// Why the files of an environment cannot be sealed, if they cannot.
+    pub(crate) async fn check_sealable(&self, environment: &Environment, place: &dyn Place) -> Result<()> {
+        if let Some(mount) = environment.spec.bound_workspace() {
+            let message =
+                format!("the workspace of environment `{}` is `{}`, which others write to as well", environment.name, mount.source);
+            return Err(Error::new(Code::CheckpointUnsupported, message).suggestion(
+                "make an environment with a workspace of its own (`stead env create`) and copy the files there with `stead cp`",
+            ));
+        }
+        let access = environment.spec.sandbox.as_ref().and_then(|sandbox| sandbox.workspace_access);
+        if access == Some(WorkspaceAccess::CopyOnWrite) && self.has_changes(&premises(environment), place).await? {
+            return Err(Error::new(Code::CheckpointUnsupported, "changes lie beside the workspace that are neither kept nor dropped")
+                .suggestion("`stead env keep ENVIRONMENT` or `stead env drop ENVIRONMENT` settles them; then try again"));
+        }
+        Ok(())
+    }
+
+    async fn has_changes(&self, premises: &Premises, place: &dyn Place) -> Result<bool> {
+        Ok(!place.changes(premises, None, 0, 1).await?.is_empty())
+    }
+}
+
+async fn write(
+    unit: &mut Unit,
+    context: &Context,
+    environment: &Environment,
+    wanted: Wanted,
+    sealed_in: String,
+    is_new: bool,
+) -> Result<Checkpoint> {
+    let sandbox = locked_sandbox(unit, environment.sandbox_id).await?;
+    if sandbox.stack != environment.stack || sandbox.destroyed_at.is_some() {
+        return Err(Error::new(Code::Conflict, "the environment's files were changed meanwhile").recoverable(true).suggestion("try again"));
+    }
+    let now = context.now();
+    let checkpoint = Checkpoint {
+        id: wanted.id,
+        project_id: environment.project_id,
+        environment_id: environment.id,
+        sandbox_id: sandbox.id,
+        name: wanted.name,
+        parent_id: sandbox.checkpoint_id,
+        state: CheckpointState::Sealed,
+        reason: wanted.reason,
+        created_by: wanted.caller.as_ref().map(|caller| caller.principal),
+        created_at: now,
+        durable_at: None,
+        setup_version: environments::setup_version(unit, environment.id).await?,
+        message: None,
+        layers: if is_new { sandbox.stack.all(sandbox.id) } else { sandbox.stack.below.clone() },
+        host_id: sandbox.host_id,
+        sealed_in: Some(sealed_in),
+    };
+    checkpoints::insert(unit, &checkpoint).await?;
+    let upper = if is_new { Some(LayerId::new(context)) } else { sandbox.stack.upper };
+    let stack = Stack { upper, below: checkpoint.layers.clone() };
+    checkpoints::set_stack(unit, sandbox.id, &stack, Some(checkpoint.id), now).await?;
+    let act = act(environment, "environment.checkpoint", &checkpoint);
+    match &wanted.caller {
+        Some(caller) => record(unit, context, caller, act).await?,
+        None => record_own(unit, context, act).await?,
+    }
+    Ok(checkpoint)
+}
+
+pub(super) fn act<'a>(environment: &Environment, action: &'a str, checkpoint: &Checkpoint) -> Act<'a> {
+    let details = vec![
+        ("name", environment.name.clone().into()),
+        ("checkpoint_id", checkpoint.id.to_string().into()),
+        ("reason", checkpoint.reason.as_str().into()),
+    ];
+    Act { project: environment.project_id, action, target_type: "environment", target_id: environment.id.to_string(), details }
+}
+
+fn busy(environment: &Environment, running: u64, on_running: OnRunning) -> Error {
+    let what = if running == 1 { "a process runs".to_owned() } else { format!("{running} processes run") };
+    let error = if on_running == OnRunning::Freeze {
+        let message = format!("{what} in environment `{}`, and its filesystem cannot copy files without reading them", environment.name);
+        Error::new(Code::CheckpointNeedsStop, message)
+    } else {
+        Error::new(Code::EnvironmentBusy, format!("{what} in environment `{}`", environment.name))
+    };
+    error
+        .detail("processes", running)
+        .suggestion("wait for them, or let them be ended with `on_running: stop` (`--stop`); `stead ps` shows them")
+}
+
+/// Where the lock on an environment is taken for work on its files.
+pub(super) async fn locked(app: &App, id: EnvironmentId) -> tokio::sync::OwnedMutexGuard<()> {
+    app.locks.lock(&id.to_string()).await
+}

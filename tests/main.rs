@@ -11,6 +11,7 @@ mod support;
 
 mod api;
 mod authorization;
+mod checkpoints;
 mod command_line;
 mod contract;
 mod crashes;

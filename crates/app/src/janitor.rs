@@ -57,6 +57,9 @@ impl App {
                 tracing::warn!(provider = %provider.name(), %error, "what the last server left unrecorded is looked at later");
             }
         }
+        if let Err(error) = self.drop_layers(&[]).await {
+            tracing::warn!(%error, "layers that the last server left are removed later");
+        }
         if let Err(error) = self.bring_the_rest_to_disk().await {
             tracing::warn!(%error, "checkpoints that the last server left are brought to the disk later");
         }
@@ -84,7 +87,7 @@ impl App {
             if let Err(error) = self.bring_the_rest_to_disk().await {
                 tracing::warn!(%error, "checkpoints could not be brought to the disk");
             }
-            if let Err(error) = self.drop_layers(None).await {
+            if let Err(error) = self.drop_layers(&[]).await {
                 tracing::warn!(%error, "layers that nobody needs could not be removed");
             }
             if let Err(error) = self.bound_output().await {
@@ -175,7 +178,7 @@ impl App {
     /// What a restore left without a row at the providers of this host; with `remove`, it goes.
     pub(crate) async fn unknown_since_restore(&self, remove: bool) -> Result<u64> {
         let Some(restored_at) = self.restored_at().await? else { return Ok(0) };
-        let mut count = if remove { self.drop_layers_but(None, |_| false).await? } else { self.unknown_layers().await? };
+        let mut count = if remove { self.drop_layers_but(&[], |_| false).await? } else { self.unknown_layers().await? };
         for provider in self.providers.all() {
             let known: HashSet<SandboxId> = self.rows_of(&**provider).await?.into_iter().map(|(id, _)| id).collect();
             for entry in provider.list().await? {

@@ -63,6 +63,7 @@ pub struct App {
     pub(crate) watches: Arc<processes::Watches>,
     /// Whoever writes down that something needs a layer holds this for reading; whoever removes those that nobody needs, for writing.
     pub(crate) layers: Arc<tokio::sync::RwLock<()>>,
+    pub(crate) unneeded: Arc<checkpoints::Unneeded>,
     /// Environments whose checkpoints were due and could not be made.
     pub(crate) skipped: Arc<std::sync::Mutex<std::collections::HashSet<EnvironmentId>>>,
     ends: Arc<processes::Ends>,
@@ -85,6 +86,7 @@ impl App {
             gates: Arc::default(),
             watches: Arc::default(),
             layers: Arc::default(),
+            unneeded: Arc::default(),
             skipped: Arc::default(),
             ends: Arc::default(),
             tasks: TaskTracker::new(),
@@ -116,6 +118,8 @@ impl App {
         self.tasks.spawn(async move { app.run_reconciler().await });
         let app = self.clone();
         self.tasks.spawn(async move { app.run_janitor().await });
+        let app = self.clone();
+        self.tasks.spawn(async move { app.run_layer_sweeper().await });
         let app = self.clone();
         self.tasks.spawn(async move { app.watch_unfinished().await });
         let app = self.clone();

@@ -12,6 +12,7 @@ mod restore;
 mod seal;
 
 pub use fork::Forks;
+pub(crate) use remove::Unneeded;
 
 use std::sync::Arc;
 

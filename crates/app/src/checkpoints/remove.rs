@@ -1,13 +1,28 @@
 //! Delete a checkpoint, and remove the layers that nobody needs any more.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
 use stead_domain::ids::{CheckpointId, EnvironmentId, LayerId};
 use stead_domain::{Error, Result};
 use stead_store::checkpoints;
+
+use tokio::sync::Notify;
 
 use super::seal::act;
 use super::unknown;
 use crate::audit::record;
 use crate::{App, Entered};
+
+/// How long the next look waits for others who want one.
+const GATHER: Duration = Duration::from_millis(500);
+
+/// What may be unneeded, for the one who removes it.
+#[derive(Default)]
+pub(crate) struct Unneeded {
+    layers: Mutex<Vec<LayerId>>,
+    noted: Notify,
+}
 
 impl App {
     pub async fn delete_checkpoint(&self, entered: &Entered, environment: EnvironmentId, id: CheckpointId) -> Result<()> {
@@ -29,33 +44,44 @@ impl App {
         Ok(())
     }
 
-    /// Removes those of these layers that nobody needs, without anybody waiting for it.
+    /// Has layers that nobody needs any more removed, these among them, without anybody waiting for it.
     pub(crate) fn drop_layers_behind(&self, layers: Vec<LayerId>) {
-        let app = self.clone();
-        self.tasks.spawn(async move {
-            if let Err(error) = app.drop_layers(Some(layers)).await {
+        self.unneeded.layers.lock().unwrap_or_else(PoisonError::into_inner).extend(layers);
+        self.unneeded.noted.notify_one();
+    }
+
+    /// Removes layers soon after they were said to be unneeded. Many at once are looked at together, because each look goes over all rows.
+    pub(crate) async fn run_layer_sweeper(&self) {
+        loop {
+            tokio::select! {
+                () = self.stopping.cancelled() => return,
+                () = self.unneeded.noted.notified() => {}
+            }
+            let layers = std::mem::take(&mut *self.unneeded.layers.lock().unwrap_or_else(PoisonError::into_inner));
+            if let Err(error) = self.drop_layers(&layers).await {
                 tracing::warn!(%error, "layers that nobody needs could not be removed yet; the janitor does it");
             }
-        });
+            if !self.pause(GATHER).await {
+                return;
+            }
+        }
     }
 
-    /// Removes layers that neither a sandbox nor a checkpoint needs: of these, or of all that there are. What was made before a backup was
-    /// restored may hold somebody's work, and stays. Answers how many went.
-    pub(crate) async fn drop_layers(&self, which: Option<Vec<LayerId>>) -> Result<u64> {
+    /// Removes layers that neither a sandbox nor a checkpoint needs: of those that lie by themselves, and of these. What was made before a
+    /// backup was restored may hold somebody's work, and stays. Answers how many went.
+    pub(crate) async fn drop_layers(&self, besides: &[LayerId]) -> Result<u64> {
         let restored_at = self.restored_at().await?;
-        self.drop_layers_but(which, |layer| restored_at.is_some_and(|restored_at| layer.made_at() <= restored_at)).await
+        self.drop_layers_but(besides, |layer| restored_at.is_some_and(|restored_at| layer.made_at() <= restored_at)).await
     }
 
-    pub(crate) async fn drop_layers_but(&self, which: Option<Vec<LayerId>>, spared: impl Fn(&LayerId) -> bool) -> Result<u64> {
+    pub(crate) async fn drop_layers_but(&self, besides: &[LayerId], spared: impl Fn(&LayerId) -> bool) -> Result<u64> {
         let mut count = 0;
         for provider in self.providers.all() {
             let Some(layers) = provider.layers() else { continue };
             // Nobody writes down a need for one meanwhile.
             let _alone = self.layers.write().await;
-            let there = match &which {
-                Some(which) => which.clone(),
-                None => layers.list().await?,
-            };
+            let mut there = layers.list().await?;
+            there.extend_from_slice(besides);
             if there.is_empty() {
                 continue;
             }

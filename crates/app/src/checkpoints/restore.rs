@@ -7,12 +7,11 @@ use stead_domain::ids::{CheckpointId, EnvironmentId, LayerId};
 use stead_domain::{Code, Error, Result};
 use stead_store::{checkpoints, environments};
 
-use super::seal::{Wanted, act, locked};
+use super::seal::{Wanted, act, locked, unchanged};
 use super::unknown;
 use crate::audit::record;
 use crate::idempotency::{self, Claim, Outcome};
 use crate::processes::{check_usable, premises};
-use crate::reconcile::locked_sandbox;
 use crate::{App, Entered};
 
 impl App {
@@ -80,15 +79,10 @@ impl App {
             .write(move |unit| {
                 Box::pin(async move {
                     if let Claim::Answered(reply) = idempotency::claim(unit, &context, &*sealer, &entered.caller).await? {
-                        return Ok(Outcome::Again(reply));
+                        return Ok::<_, Error>(Outcome::Again(reply));
                     }
                     let checkpoint = checkpoints::lock(unit, project, from).await?.ok_or_else(|| unknown(from))?;
-                    let sandbox = locked_sandbox(unit, environment.sandbox_id).await?;
-                    if sandbox.stack != environment.stack || sandbox.destroyed_at.is_some() {
-                        return Err(Error::new(Code::Conflict, "the environment's files were changed meanwhile")
-                            .recoverable(true)
-                            .suggestion("try again"));
-                    }
+                    let sandbox = unchanged(unit, &environment).await?;
                     let stack = Stack { upper: Some(LayerId::new(&context)), below: checkpoint.layers.clone() };
                     checkpoints::set_stack(unit, sandbox.id, &stack, Some(checkpoint.id), context.now()).await?;
                     // A script that had not run then has to run again.

@@ -5,6 +5,7 @@ use stead_domain::definition::WorkspaceAccess;
 use stead_domain::environment::Environment;
 use stead_domain::ids::{CheckpointId, EnvironmentId, LayerId};
 use stead_domain::principal::Caller;
+use stead_domain::sandbox::Sandbox;
 use stead_domain::{Code, Context, Error, Result};
 use stead_store::{Unit, checkpoints, environments};
 use tokio::sync::OwnedRwLockWriteGuard;
@@ -12,7 +13,7 @@ use tokio::sync::OwnedRwLockWriteGuard;
 use crate::audit::{Act, record, record_own};
 use crate::checkpoints::Keeper;
 use crate::place::Place;
-use crate::processes::premises;
+use crate::processes::{check_usable, premises};
 use crate::reconcile::locked_sandbox;
 use crate::{App, Premises};
 
@@ -97,10 +98,7 @@ async fn write(
     sealed_in: String,
     is_new: bool,
 ) -> Result<Checkpoint> {
-    let sandbox = locked_sandbox(unit, environment.sandbox_id).await?;
-    if sandbox.stack != environment.stack || sandbox.destroyed_at.is_some() {
-        return Err(Error::new(Code::Conflict, "the environment's files were changed meanwhile").recoverable(true).suggestion("try again"));
-    }
+    let sandbox = unchanged(unit, environment).await?;
     let now = context.now();
     let checkpoint = Checkpoint {
         id: wanted.id,
@@ -130,6 +128,17 @@ async fn write(
         None => record_own(unit, context, act).await?,
     }
     Ok(checkpoint)
+}
+
+/// The sandbox of an environment that is still there and has the files that it had when it was looked at. Both are held until the unit ends.
+pub(super) async fn unchanged(unit: &mut Unit, environment: &Environment) -> Result<Sandbox> {
+    let present = environments::lock(unit, environment.id).await?.ok_or_else(|| crate::environments::unknown(environment.id))?;
+    check_usable(&present)?;
+    let sandbox = locked_sandbox(unit, environment.sandbox_id).await?;
+    if sandbox.stack != environment.stack || sandbox.destroyed_at.is_some() {
+        return Err(Error::new(Code::Conflict, "the environment's files were changed meanwhile").recoverable(true).suggestion("try again"));
+    }
+    Ok(sandbox)
 }
 
 pub(super) fn act<'a>(environment: &Environment, action: &'a str, checkpoint: &Checkpoint) -> Act<'a> {

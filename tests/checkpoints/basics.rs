@@ -1,0 +1,232 @@
+//! What each call does, and what it refuses.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::Spot;
+use crate::api::world::{at_once, expect, refused, text, walk};
+use crate::crashes::eventually;
+use crate::support::Server;
+
+fn layers(data_dir: &Path) -> usize {
+    std::fs::read_dir(data_dir.join("layers")).unwrap().count()
+}
+
+#[test]
+fn a_checkpoint_is_what_was_there_whatever_happens_afterwards() {
+    let server = Server::start();
+    let spot = Spot::new(&server.http(), "web");
+    spot.works("echo one > a; mkdir d; echo two > d/b; ln -s a link; chmod 640 a; printf '' > empty");
+    let first = spot.checkpoint(json!({"name": "first"}));
+    assert_eq!((text(&first, "state"), text(&first, "name"), first.get("parent_id")), ("durable".into(), "first".into(), None));
+    assert!(first["durable_at"].is_string() && first["created_at"].is_string());
+    spot.works("echo changed > a; rm -r d link; mkdir d; echo other > d/c");
+    let second = spot.checkpoint(json!({"wait": "sealed"}));
+    assert_eq!(second["parent_id"], first["id"]);
+    assert_eq!(spot.works("cat a; ls d; ls"), "changed\nc\na\nd\nempty\n");
+    // The second one becomes durable by itself.
+    let path = spot.path(&format!("/checkpoints/{}", text(&second, "id")));
+    eventually("it is on the disk", || (text(&expect(&spot.http.get(&path), 200), "state") == "durable").then_some(()));
+    spot.restore(&first);
+    assert_eq!(spot.works("cat a d/b; readlink link; stat -c %a a; ls"), "one\ntwo\na\n640\na\nd\nempty\nlink\n");
+    spot.restore(&second);
+    assert_eq!(spot.works("cat a; ls d"), "changed\nc\n");
+    let listed = walk(&spot.http, &spot.path("/checkpoints"), 1);
+    assert_eq!(listed.iter().map(|row| row["id"].clone()).collect::<Vec<_>>(), [second["id"].clone(), first["id"].clone()]);
+    spot.delete();
+    eventually("nothing of it is left", || (layers(server.path()) == 0).then_some(()));
+}
+
+#[test]
+fn what_runs_is_in_the_way_or_is_stopped() {
+    let server = Server::start();
+    let spot = Spot::new(&server.http(), "busy");
+    spot.works("echo before > file");
+    let started = expect(&spot.http.post(&spot.path("/processes"), json!({"argv": ["sleep", "600"]})), 201);
+    for body in [json!({}), json!({"on_running": "busy"})] {
+        let error = refused(&spot.http.post(&spot.path("/checkpoints"), body), 409, "environment_busy");
+        assert_eq!(error["processes"], 1, "{error}");
+    }
+    refused(&spot.http.post(&spot.path("/checkpoints"), json!({"on_running": "freeze"})), 409, "checkpoint_needs_stop");
+    refused(&spot.http.post(&spot.path("/fork"), json!({})), 409, "environment_busy");
+    let process = spot.path(&format!("/processes/{}", text(&started, "id")));
+    assert_eq!(text(&expect(&spot.http.get(&process), 200), "status"), "running");
+    let checkpoint = spot.checkpoint(json!({"on_running": "stop"}));
+    assert_eq!(text(&expect(&spot.http.get(&process), 200), "status"), "exited");
+    // A restore stops what runs, unless it is told not to.
+    expect(&spot.http.post(&spot.path("/processes"), json!({"argv": ["sleep", "600"]})), 201);
+    let restore = spot.path(&format!("/checkpoints/{}/restore", text(&checkpoint, "id")));
+    refused(&spot.http.post(&restore, json!({"on_running": "busy"})), 409, "environment_busy");
+    expect(&spot.http.post(&restore, json!({})), 200);
+    assert_eq!(spot.works("cat file"), "before\n");
+    spot.delete();
+}
+
+#[test]
+fn what_is_saved_before_a_restore_can_be_gone_back_to() {
+    let server = Server::start();
+    let spot = Spot::new(&server.http(), "saved");
+    spot.works("echo one > file");
+    let first = spot.checkpoint(json!({}));
+    spot.works("echo two > file");
+    let path = spot.path(&format!("/checkpoints/{}/restore", text(&first, "id")));
+    expect(&spot.http.post(&path, json!({"save": true})), 200);
+    assert_eq!(spot.works("cat file"), "one\n");
+    let listed = walk(&spot.http, &spot.path("/checkpoints"), 50);
+    assert_eq!(text(&listed[0], "reason"), "before_restore");
+    spot.restore(&listed[0]);
+    assert_eq!(spot.works("cat file"), "two\n");
+    spot.delete();
+}
+
+#[test]
+fn forks_share_nothing_but_what_they_began_with() {
+    let server = Server::start();
+    let http = server.http();
+    let spot = Spot::new(&http, "root");
+    spot.works("echo begin > file; mkdir kept; echo kept > kept/file");
+    let checkpoint = spot.checkpoint(json!({"name": "base"}));
+    spot.works("echo later > file");
+    let forks = spot.fork(json!({"checkpoint_id": checkpoint["id"], "name": "try", "count": 3}));
+    for (number, fork) in forks.iter().enumerate() {
+        assert_eq!(fork.works("cat file; hostname"), format!("begin\ntry-{}\n", number + 1));
+        fork.works(&format!("echo {number} > file"));
+    }
+    for (number, fork) in forks.iter().enumerate() {
+        assert_eq!(fork.works("cat file kept/file"), format!("{number}\nkept\n"));
+        let record = expect(&http.get(&fork.path("")), 200);
+        assert_eq!(
+            (record["contains_secrets"].clone(), record["runtime"]["checkpoint_id"].clone()),
+            (json!(false), checkpoint["id"].clone())
+        );
+    }
+    assert_eq!(spot.works("cat file"), "later\n");
+    // What is there now, without a checkpoint; twice without anything between makes no second one.
+    let now = spot.fork(json!({}));
+    assert_eq!(now[0].works("cat file"), "later\n");
+    spot.fork(json!({"name": "again"}));
+    assert_eq!(walk(&http, &spot.path("/checkpoints"), 50).len(), 2);
+    refused(&http.post(&spot.path("/fork"), json!({"name": "again"})), 409, "already_exists");
+    for count in [0, 101] {
+        refused(&http.post(&spot.path("/fork"), json!({"count": count})), 400, "invalid_field");
+    }
+    // The winner's files become the first one's.
+    forks[1].works("echo winner > result");
+    let won = forks[1].checkpoint(json!({}));
+    spot.restore(&won);
+    assert_eq!(spot.works("cat file result"), "1\nwinner\n");
+}
+
+#[test]
+fn a_hundred_forks_outlive_the_parent_and_its_checkpoint() {
+    let server = Server::start();
+    let spot = Spot::new(&server.http(), "parent");
+    spot.works("for n in $(seq 50); do echo $n > f$n; done");
+    let checkpoint = spot.checkpoint(json!({}));
+    let forks = spot.fork(json!({"checkpoint_id": checkpoint["id"], "count": 100}));
+    assert_eq!(forks.len(), 100);
+    spot.delete();
+    refused(&spot.http.get(&spot.path(&format!("/checkpoints/{}", text(&checkpoint, "id")))), 404, "not_found");
+    for chunk in forks.chunks(10) {
+        at_once(chunk.len(), |at| {
+            let fork = &chunk[at];
+            assert_eq!(fork.works("cat f* | sort -n | tail -1; ls | wc -l"), "50\n50\n");
+            fork.works("rm f1; echo own > f2");
+            assert_eq!(fork.works("ls | wc -l; cat f2"), "49\nown\n");
+            expect(&fork.http.post(&fork.path("/stop"), json!({})), 200);
+        });
+    }
+    for chunk in forks.chunks(20) {
+        at_once(chunk.len(), |at| chunk[at].delete());
+    }
+    eventually("no layer is left", || (layers(server.path()) == 0).then_some(()));
+}
+
+#[test]
+fn what_cannot_be_sealed_says_why() {
+    let server = Server::start();
+    let http = server.http();
+    let cow = Spot::with(&http, json!({"name": "cow", "spec": {"sandbox": {"network_access": "disabled", "workspace_access": "cow"}}}));
+    cow.works("echo beside > file");
+    let error = refused(&http.post(&cow.path("/checkpoints"), json!({})), 409, "checkpoint_unsupported");
+    assert!(error["suggestion"].as_str().unwrap().contains("stead env keep"), "{error}");
+    expect(&http.post(&cow.path("/changes/keep"), json!({})), 200);
+    cow.checkpoint(json!({}));
+    refused(&http.post(&cow.path("/checkpoints"), json!({"name": "../x"})), 400, "invalid_field");
+    refused(&http.post(&cow.path("/checkpoints"), json!({"wait": "forever"})), 400, "invalid_field");
+    for id in ["ckp_00000000000070008000000000000000", "../../etc", "ckp_x"] {
+        let path = cow.path(&format!("/checkpoints/{}", id.replace('/', "%2f")));
+        assert_eq!(http.get(&path).status, 404);
+        assert_eq!(http.delete(&path).status, 404);
+        assert_eq!(http.post(&format!("{path}/restore"), json!({})).status, 404);
+    }
+    cow.delete();
+}
+
+#[test]
+fn a_repeated_request_makes_one_checkpoint_and_one_set_of_forks() {
+    let server = Server::start();
+    let http = server.http();
+    let spot = Spot::new(&http, "once");
+    spot.works("echo x > file");
+    let send = |path: &str, key: &str, body: &[u8]| {
+        let reply = http.send("POST", &spot.path(path), &[("Idempotency-Key", key), ("content-type", "application/json")], Some(body));
+        assert!(reply.status < 300, "{}", reply.json());
+        reply.json()
+    };
+    let first = send("/checkpoints", "a", b"{\"name\":\"k\"}");
+    assert_eq!(send("/checkpoints", "a", b"{\"name\":\"k\"}"), first);
+    let forks = send("/fork", "b", b"{\"count\":2}");
+    assert_eq!(send("/fork", "b", b"{\"count\":2}"), forks);
+    let restore = format!("/checkpoints/{}/restore", text(&first, "id"));
+    send(&restore, "c", b"{}");
+    spot.works("echo y > file");
+    // A repetition does not take away what was written since.
+    send(&restore, "c", b"{}");
+    assert_eq!(spot.works("cat file"), "y\n");
+    assert_eq!(walk(&http, &spot.path("/checkpoints"), 50).len(), 1);
+}
+
+#[test]
+fn commands_checkpoints_stops_and_the_end_come_one_after_the_other() {
+    let server = Server::start();
+    let http = server.http();
+    for round in 0..4 {
+        let spot = Spot::new(&http, &format!("crowd-{round}"));
+        spot.works("echo 0 > counter");
+        let replies = at_once(12, |worker| match worker % 4 {
+            0 | 1 => http.post(&spot.path("/exec"), json!({"command": ["sh", "-c", format!("echo {worker} > file-{worker}")]})),
+            2 => http.post(&spot.path("/checkpoints"), json!({"on_running": "stop"})),
+            _ => http.post(&spot.path("/stop"), json!({})),
+        });
+        for reply in &replies {
+            assert!(reply.status < 300 || reply.status == 409, "{} {}", reply.status, reply.json());
+        }
+        // Whoever was told that it ran to its end finds its file; a checkpoint holds all of a file or nothing of it.
+        for (worker, reply) in replies.iter().enumerate().filter(|(worker, _)| worker % 4 < 2) {
+            if reply.status == 200 && reply.json()["exit_code"] == 0 {
+                assert_eq!(spot.works(&format!("cat file-{worker}")), format!("{worker}\n"));
+            }
+        }
+        for checkpoint in replies.iter().filter(|reply| reply.status == 201 && reply.json()["state"] == "durable") {
+            spot.restore(&checkpoint.json());
+            assert_eq!(spot.works("cat counter; find . -empty -name 'file-*' | wc -l"), "0\n0\n");
+        }
+        let replies = at_once(6, |worker| match worker {
+            0 => http.delete(&spot.path("")),
+            1..=3 => http.post(&spot.path("/checkpoints"), json!({"on_running": "stop"})),
+            _ => http.post(&spot.path("/fork"), json!({"on_running": "stop", "name": format!("late-{round}-{worker}")})),
+        });
+        assert_eq!(replies[0].status, 200);
+        for reply in &replies[1..] {
+            assert!([201, 404, 409].contains(&reply.status), "{} {}", reply.status, reply.json());
+            for fork in reply.json()["items"].as_array().into_iter().flatten() {
+                let fork = Spot { http: http.clone(), id: text(fork, "id") };
+                assert_eq!(fork.works("cat counter"), "0\n");
+                fork.delete();
+            }
+        }
+    }
+    eventually("no layer is left", || (layers(server.path()) == 0).then_some(()));
+}

@@ -8,6 +8,7 @@ mod text_enum;
 pub mod api_key;
 pub mod audit;
 pub mod changes;
+pub mod checkpoint_diff;
 pub mod context;
 pub mod definition;
 pub mod duration;

@@ -5,7 +5,9 @@
 mod abilities;
 mod blueprint;
 mod changes;
+mod cursor;
 mod directory;
+mod entry;
 mod host_paths;
 mod images;
 mod journal;
@@ -13,6 +15,8 @@ mod place;
 mod relay;
 mod removal;
 mod shared_sync;
+#[allow(dead_code, unused_imports, reason = "checkpoints are built on it")]
+mod stack;
 mod trash;
 mod tree;
 

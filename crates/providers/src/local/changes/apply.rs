@@ -6,8 +6,9 @@ use std::io;
 use rustix::fs::{AtFlags, FileType, Mode, Stat, chmodat};
 
 use super::copy::{Copying, UNFINISHED, remove};
-use super::pair::{Pair, file_type};
+use super::pair::Pair;
 use super::{Obstacle, Result};
+use crate::local::entry::file_type;
 
 /// Applies some names of the present directory with everything below them.
 pub fn apply(pair: &mut Pair, copying: &mut Copying, names: Vec<OsString>) -> Result<()> {

@@ -14,9 +14,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::cursor::{Cursor, open_file};
-use super::pair::file_type;
 use super::{Obstacle, Result};
+use crate::local::cursor::{Cursor, open_file};
+use crate::local::entry::file_type;
 use crate::local::removal;
 
 /// What is being written, before it gets its name. One that a crash left is taken over by the repetition.

@@ -5,7 +5,6 @@
 
 mod apply;
 mod copy;
-mod cursor;
 mod list;
 mod pair;
 mod settle;

@@ -2,17 +2,16 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
-use stead_domain::changes::{EntryType, RelativePath};
+use stead_domain::changes::RelativePath;
 
-use super::cursor::Cursor;
 use super::{Layer, Result};
-
-const OPAQUE: &str = "user.overlay.opaque";
-const WHITEOUT: &str = "user.overlay.whiteout";
+use crate::local::cursor::Cursor;
+use crate::local::entry::file_type;
+use crate::local::stack::marks;
 
 pub struct Pair {
     pub upper: Cursor,
@@ -74,7 +73,7 @@ impl Pair {
             self.upper.leave()?;
             return Err(error);
         }
-        let hides = above.hides || is_opaque(&self.upper)?;
+        let hides = above.hides || marks::is_opaque(self.upper.as_fd())?;
         self.levels.push(Level { has_lower, hides });
         self.path.push(name.as_encoded_bytes());
         Ok(())
@@ -91,19 +90,12 @@ impl Pair {
 
     /// Whether what the layer has under a name only says that nothing is there.
     pub fn is_whiteout(&self, name: &OsStr, stat: &Stat) -> io::Result<bool> {
-        Ok(match file_type(stat) {
-            FileType::CharacterDevice => stat.st_rdev == 0,
-            FileType::RegularFile if stat.st_size == 0 => {
-                // One that cannot be opened is an ordinary file of somebody else's mode.
-                super::cursor::open_file(self.upper.as_fd(), name).is_ok_and(|file| has(file.as_fd(), WHITEOUT).unwrap_or(false))
-            }
-            _ => false,
-        })
+        marks::is_whiteout(&self.upper, name, stat)
     }
 
     /// From now on the layer's present directory hides nothing.
     pub fn reveal(&mut self) -> io::Result<()> {
-        match rustix::fs::fremovexattr(self.upper.as_fd(), OPAQUE) {
+        match rustix::fs::fremovexattr(self.upper.as_fd(), marks::OPAQUE) {
             Ok(()) | Err(Errno::NODATA) => {}
             Err(error) => return Err(error.into()),
         }
@@ -112,43 +104,4 @@ impl Pair {
         }
         Ok(())
     }
-}
-
-fn has(file: std::os::fd::BorrowedFd<'_>, name: &str) -> io::Result<bool> {
-    let mut value = [0u8; 8];
-    match rustix::fs::fgetxattr(file, name, &mut value) {
-        Ok(length) => Ok(length > 0),
-        Err(Errno::RANGE) => Ok(true),
-        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn is_opaque(directory: &Cursor) -> io::Result<bool> {
-    let mut value = [0u8; 8];
-    match rustix::fs::fgetxattr(directory.as_fd(), OPAQUE, &mut value) {
-        // `x` says only that files in it may be whiteouts.
-        Ok(length) => Ok(value.get(..length) == Some(b"y")),
-        Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::RANGE) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-pub fn file_type(stat: &Stat) -> FileType {
-    FileType::from_raw_mode(stat.st_mode)
-}
-
-pub fn entry_type(stat: &Stat) -> EntryType {
-    match file_type(stat) {
-        FileType::Directory => EntryType::Directory,
-        FileType::Symlink => EntryType::Symlink,
-        FileType::Fifo => EntryType::Fifo,
-        FileType::Socket => EntryType::Socket,
-        FileType::CharacterDevice | FileType::BlockDevice => EntryType::Device,
-        _ => EntryType::File,
-    }
-}
-
-pub fn size(stat: &Stat) -> u64 {
-    if file_type(stat) == FileType::Directory { 0 } else { u64::try_from(stat.st_size).unwrap_or(0) }
 }

@@ -15,10 +15,11 @@ use stead_domain::changes::RelativePath;
 
 use super::apply::apply;
 use super::copy::Copying;
-use super::cursor::{Cursor, exists};
 use super::list::count as counted;
-use super::pair::{Pair, file_type};
+use super::pair::Pair;
 use super::{Layer, Obstacle, Result};
+use crate::local::cursor::{Cursor, exists};
+use crate::local::entry::file_type;
 use crate::local::removal;
 
 /// What was taken out of the layer and is not removed yet.

@@ -1,0 +1,71 @@
+//! Layers on top of each other, read and written from outside: what the kernel shows of them, without a mount.
+//!
+//! Everything in a layer was shaped by whoever worked inside, and in the topmost one somebody may be at work right now. So nothing is reached
+//! by a path of several steps and no link is followed: of each layer one directory is held open at a time, names are looked up in that one,
+//! and neither the stack nor the number of open files grows with the tree.
+
+mod contents;
+mod diff;
+pub mod marks;
+mod merged;
+mod names;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::io;
+use std::path::PathBuf;
+
+pub use diff::{Differences, One, Page, page};
+use stead_app::PlaceError;
+use stead_domain::changes::RelativePath;
+pub use text::{Compared, compare_text};
+
+/// Directories that are layers of one, the topmost first. One that is not there is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stack {
+    pub layers: Vec<PathBuf>,
+}
+
+impl Stack {
+    pub fn new(layers: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        Self { layers: layers.into_iter().map(Into::into).collect() }
+    }
+}
+
+/// Why something could not be done with a stack.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    #[error("`{0}`: {1}")]
+    At(RelativePath, io::Error),
+    #[error("it was stopped")]
+    Stopped,
+}
+
+pub type Result<T, E = Trouble> = std::result::Result<T, E>;
+
+/// Says where something went wrong.
+trait Place<T> {
+    fn at(self, path: &RelativePath) -> Result<T>;
+}
+
+impl<T, E: Into<io::Error>> Place<T> for std::result::Result<T, E> {
+    fn at(self, path: &RelativePath) -> Result<T> {
+        self.map_err(|error| Trouble::At(path.clone(), error.into()))
+    }
+}
+
+impl From<Trouble> for PlaceError {
+    fn from(trouble: Trouble) -> Self {
+        let message = trouble.to_string();
+        let Trouble::At(_, error) = trouble else { return Self::Failed(message) };
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::ReadOnlyFilesystem => Self::StorageFull(message),
+            io::ErrorKind::PermissionDenied => {
+                let suggestion = "give its owner the permission to read it, from inside the environment, and try again".to_owned();
+                Self::InTheWay { message, suggestion }
+            }
+            _ => Self::Failed(message),
+        }
+    }
+}

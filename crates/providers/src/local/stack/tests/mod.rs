@@ -1,0 +1,6 @@
+mod differences;
+mod hostile;
+mod mount;
+mod random;
+mod seen;
+mod views;

@@ -4,9 +4,14 @@
 //! by a path of several steps and no link is followed: of each layer one directory is held open at a time, names are looked up in that one,
 //! and neither the stack nor the number of open files grows with the tree.
 
+mod attributes;
+mod carry;
 mod contents;
+mod copy;
 mod diff;
+mod layer;
 pub mod marks;
+mod merge;
 mod merged;
 mod names;
 #[cfg(test)]
@@ -14,9 +19,13 @@ mod tests;
 mod text;
 
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
+pub use copy::copy;
 pub use diff::{Differences, One, Page, page};
+pub use layer::{copy_layer, merge_layers};
+pub use merge::{Below, merge};
 use stead_app::PlaceError;
 use stead_domain::changes::RelativePath;
 pub use text::{Compared, compare_text};
@@ -38,8 +47,28 @@ impl Stack {
 pub enum Trouble {
     #[error("`{0}`: {1}")]
     At(RelativePath, io::Error),
+    /// Two files cannot have the same blocks there.
+    #[error("`{0}`: the file system cannot let two files share what they hold")]
+    NoSharing(RelativePath),
     #[error("it was stopped")]
     Stopped,
+}
+
+impl Trouble {
+    /// In a part of a layer's directory.
+    fn in_part(self, part: &Path) -> Self {
+        let whole = |path: RelativePath| {
+            let mut whole = RelativePath::default();
+            part.iter().for_each(|name| whole.push(name.as_bytes()));
+            path.parts().for_each(|name| whole.push(name));
+            whole
+        };
+        match self {
+            Self::At(path, error) => Self::At(whole(path), error),
+            Self::NoSharing(path) => Self::NoSharing(whole(path)),
+            Self::Stopped => Self::Stopped,
+        }
+    }
 }
 
 pub type Result<T, E = Trouble> = std::result::Result<T, E>;
@@ -58,7 +87,14 @@ impl<T, E: Into<io::Error>> Place<T> for std::result::Result<T, E> {
 impl From<Trouble> for PlaceError {
     fn from(trouble: Trouble) -> Self {
         let message = trouble.to_string();
-        let Trouble::At(_, error) = trouble else { return Self::Failed(message) };
+        let error = match trouble {
+            Trouble::At(_, error) => error,
+            Trouble::NoSharing(_) => {
+                let suggestion = "stop what runs first, or keep the data directory on XFS or Btrfs".to_owned();
+                return Self::InTheWay { message, suggestion };
+            }
+            Trouble::Stopped => return Self::Failed(message),
+        };
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::ReadOnlyFilesystem => Self::StorageFull(message),
             io::ErrorKind::PermissionDenied => {

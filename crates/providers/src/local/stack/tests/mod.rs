@@ -1,5 +1,7 @@
+mod copying;
 mod differences;
 mod hostile;
+mod merging;
 mod mount;
 mod random;
 mod seen;

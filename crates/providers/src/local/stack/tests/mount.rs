@@ -8,6 +8,7 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 use tempfile::TempDir;
 
 use super::super::Stack;
+use super::views;
 
 pub struct Mount {
     held: OwnedFd,
@@ -84,11 +85,19 @@ impl House {
 }
 
 /// What the kernel shows of a stack that nobody writes to.
-pub fn shown(stack: &Stack) -> Option<super::views::View> {
+pub fn shown(stack: &Stack) -> Option<views::View> {
+    at_rest(stack, views::of_tree)
+}
+
+/// Names that the kernel lists there, and has nothing under.
+pub fn phantoms(stack: &Stack) -> Option<Vec<PathBuf>> {
+    at_rest(stack, views::phantoms)
+}
+
+fn at_rest<T>(stack: &Stack, look: impl FnOnce(&Path) -> T) -> Option<T> {
     let directory = TempDir::new().unwrap();
     let (upper, work) = (directory.path().join("upper"), directory.path().join("work"));
     std::fs::create_dir(&upper).unwrap();
     std::fs::create_dir(&work).unwrap();
-    let mount = Mount::new(stack, &upper, &work)?;
-    Some(super::views::of_tree(&mount.path()))
+    Some(look(&Mount::new(stack, &upper, &work)?.path()))
 }

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, fgetxattr, flistxattr, getxattr, listxattr, readlinkat};
 use stead_domain::changes::{ChangeKind, RelativePath};
@@ -173,4 +173,45 @@ pub fn differences(before: &View, after: &View) -> Vec<FileDifference> {
         Some(FileDifference::new(&relative(path), kind, left.map(Node::side), right.map(Node::side)))
     };
     paths.into_iter().filter_map(told).collect()
+}
+
+/// Where a layer says something to the kernel: whiteouts, and attributes of the kernel's own.
+pub fn marks(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut ahead = vec![PathBuf::new()];
+    while let Some(path) = ahead.pop() {
+        let there = root.join(&path);
+        let metadata = fs::symlink_metadata(&there).unwrap();
+        if FileType::from_raw_mode(metadata.mode()) == FileType::CharacterDevice && metadata.rdev() == 0 {
+            found.push((path.clone(), Vec::new()));
+        }
+        if metadata.is_dir() || metadata.is_file() {
+            let mut list = vec![0; 4096];
+            let length = listxattr(&there, &mut list).unwrap();
+            for name in list[..length].split(|byte| *byte == 0).filter(|name| name.starts_with(b"user.overlay.")) {
+                let mut value = vec![0; 4096];
+                let length = getxattr(&there, OsStr::from_bytes(name), &mut value).unwrap();
+                found.push((path.clone(), [name, &value[..length]].concat()));
+            }
+        }
+        if metadata.is_dir() {
+            ahead.extend(fs::read_dir(&there).unwrap().map(|entry| path.join(entry.unwrap().file_name())));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Names that are listed, and then nothing is there.
+pub fn phantoms(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut ahead = vec![root.join(".")];
+    while let Some(path) = ahead.pop() {
+        match fs::symlink_metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => ahead.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path())),
+            Ok(_) => {}
+            Err(_) => found.push(path),
+        }
+    }
+    found
 }

@@ -26,6 +26,7 @@ use super::host_paths::HostPaths;
 use super::images::Images;
 use super::journal;
 use super::relay::Relay;
+use super::stack::Stack;
 
 type Result<T, E = PlaceError> = std::result::Result<T, E>;
 
@@ -144,7 +145,8 @@ impl LocalPlace {
         premises: &Premises,
         work: impl FnOnce(Layer<'_>) -> changes::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (directory, workspace) = (self.sandbox(premises.sandbox).join("changes"), self.blueprint(premises)?.workspace.source);
+        let (directory, workspace) =
+            (self.sandbox(premises.sandbox).join("changes"), Stack::new([self.blueprint(premises)?.workspace.source]));
         let outcome = spawn_blocking(move || work(Layer { directory: &directory, workspace: &workspace }));
         Ok(outcome.await.map_err(|error| PlaceError::Failed(error.to_string()))??)
     }

@@ -8,6 +8,7 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use stead_domain::changes::RelativePath;
 
+use super::workspace::Workspace;
 use super::{Layer, Result};
 use crate::local::cursor::Cursor;
 use crate::local::entry::file_type;
@@ -15,7 +16,7 @@ use crate::local::stack::marks;
 
 pub struct Pair {
     pub upper: Cursor,
-    pub lower: Cursor,
+    pub lower: Workspace,
     pub path: RelativePath,
     levels: Vec<Level>,
 }
@@ -35,7 +36,7 @@ impl Pair {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             outcome => outcome?,
         };
-        let lower = Cursor::open(layer.workspace)?;
+        let lower = Workspace::open(layer.workspace)?;
         let levels = vec![Level { has_lower: true, hides: false }];
         Ok(Some(Self { upper, lower, path: RelativePath::default(), levels }))
     }
@@ -66,10 +67,19 @@ impl Pair {
     }
 
     pub fn enter(&mut self, name: &OsStr) -> io::Result<()> {
+        self.enter_by(name, Workspace::enter)
+    }
+
+    /// The same where something is going to be written into the workspace.
+    pub fn enter_to_write(&mut self, name: &OsStr) -> io::Result<()> {
+        self.enter_by(name, Workspace::enter_to_write)
+    }
+
+    fn enter_by(&mut self, name: &OsStr, enter: fn(&mut Workspace, &OsStr) -> io::Result<()>) -> io::Result<()> {
         let above = self.level();
         let has_lower = self.look_below(name)?.is_some_and(|stat| file_type(&stat) == FileType::Directory);
         self.upper.enter(name)?;
-        if has_lower && let Err(error) = self.lower.enter(name) {
+        if has_lower && let Err(error) = enter(&mut self.lower, name) {
             self.upper.leave()?;
             return Err(error);
         }
@@ -79,10 +89,10 @@ impl Pair {
         Ok(())
     }
 
-    /// Goes back up, and gives the workspace's directory that was left, if there was one.
+    /// Goes back up, and gives the workspace's directory that was left, if there was one that can be written to.
     pub fn leave(&mut self) -> io::Result<Option<OwnedFd>> {
         self.upper.leave()?;
-        let left = if self.has_lower() { Some(self.lower.leave()?) } else { None };
+        let left = if self.has_lower() { self.lower.leave()? } else { None };
         self.levels.pop();
         self.path.pop();
         Ok(left)

@@ -36,6 +36,10 @@ pub struct Part {
 }
 
 impl Part {
+    pub fn layer(&self) -> usize {
+        self.layer
+    }
+
     /// Whether this is the very same directory of the very same layer.
     pub fn is(&self, other: &Self) -> bool {
         self.directory == other.directory
@@ -118,7 +122,18 @@ impl Merged {
     }
 
     pub fn find(&self, name: &OsStr) -> io::Result<Found> {
-        for part in self.parts() {
+        self.find_in(self.parts(), name)
+    }
+
+    /// What would be seen if the uppermost layers, up to this one, had nothing in the present directory.
+    pub fn find_below(&self, layer: usize, name: &OsStr) -> io::Result<Found> {
+        let parts = self.parts();
+        let first = parts.iter().position(|part| part.layer > layer).unwrap_or(parts.len());
+        self.find_in(parts.get(first..).unwrap_or_default(), name)
+    }
+
+    fn find_in(&self, parts: &[Part], name: &OsStr) -> io::Result<Found> {
+        for part in parts {
             let Some(cursor) = self.cursor(part) else { continue };
             if let Some(stat) = cursor.look(name)? {
                 let entry = Entry { stat, layer: part.layer };
@@ -167,18 +182,22 @@ impl Merged {
         Ok(())
     }
 
-    /// Back up, in every layer that had a part in the present directory.
-    pub fn leave(&mut self) -> io::Result<()> {
+    /// Back up, in every layer that had a part in the present directory. Gives the topmost layer's, if it had one.
+    pub fn leave(&mut self) -> io::Result<Option<OwnedFd>> {
         if self.levels.len() < 2 {
             return Err(io::ErrorKind::NotFound.into());
         }
         let left = self.levels.pop().unwrap_or_default();
+        let mut topmost = None;
         for part in &left.parts {
             if let Some(cursor) = self.layers.get_mut(part.layer) {
-                cursor.leave()?;
+                let directory = cursor.leave()?;
+                if part.layer == 0 {
+                    topmost = Some(directory);
+                }
             }
         }
-        Ok(())
+        Ok(topmost)
     }
 
     /// Goes from the top to where a path is, and gives its last name with what is there.

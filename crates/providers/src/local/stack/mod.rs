@@ -4,18 +4,18 @@
 //! by a path of several steps and no link is followed: of each layer one directory is held open at a time, names are looked up in that one,
 //! and neither the stack nor the number of open files grows with the tree.
 
-mod attributes;
-mod carry;
+pub mod attributes;
+pub mod carry;
 mod contents;
 mod copy;
 mod diff;
 mod layer;
 pub mod marks;
 mod merge;
-mod merged;
-mod names;
+pub mod merged;
+pub mod names;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 mod text;
 
 use std::io;

@@ -67,6 +67,7 @@ pub(crate) fn documented() -> OpenApiRouter<State> {
         .routes(routes!(checkpoints::list::handler, checkpoints::create::handler))
         .routes(routes!(checkpoints::get::handler, checkpoints::delete::handler))
         .routes(routes!(checkpoints::restore::handler))
+        .routes(routes!(checkpoints::diff::handler))
         .routes(routes!(checkpoints::fork::handler))
         .routes(routes!(sandboxes::list::handler, sandboxes::create::handler))
         .routes(routes!(sandboxes::get::handler, sandboxes::delete::handler))

@@ -37,7 +37,7 @@ pub use locks::KeyedLocks;
 pub use place::{
     Activity, EgressPiece, EgressStart, Errand, Follower, Frame, Mark, Output, Place, PlaceError, Premises, Progress, StartProcess,
 };
-pub use provider::{AskedBy, Layers, Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
+pub use provider::{AskedBy, DifferencePage, Layers, Listed, NewSandbox, Observation, Provider, ProviderError, Resource, View, Wanted};
 pub use providers::Providers;
 pub use settings::{LOG_BYTES, Retention, Settings};
 

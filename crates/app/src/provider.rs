@@ -1,6 +1,8 @@
 //! What Stead needs of whoever makes sandboxes.
 
 use async_trait::async_trait;
+use stead_domain::changes::RelativePath;
+use stead_domain::checkpoint_diff::Difference;
 use stead_domain::definition::Spec;
 use stead_domain::ids::{HostId, LayerId, SandboxId};
 use stead_domain::posture::Capabilities;
@@ -9,7 +11,7 @@ use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::Sandbox;
 use stead_domain::{Code, Error};
 
-use crate::place::Place;
+use crate::place::{Place, PlaceError};
 
 /// Makes and keeps sandboxes. Every call may be repeated after a crash or a lost reply and has the same outcome: `create` finds what it
 /// made before by our id, `destroy` of what is gone succeeds.
@@ -91,6 +93,16 @@ pub trait Layers: Send + Sync {
     /// Brings sealed layers to the disk. False when the host went down since they were sealed, and some of it may be lost.
     async fn make_durable(&self, layers: &[LayerId], sealed_in: Option<&str>) -> Result<bool, ProviderError>;
 
+    /// What differs between the workspaces of two views.
+    async fn differences(&self, before: &View, after: &View, which: &Wanted) -> Result<DifferencePage, PlaceError>;
+
+    /// Makes one layer of these, the topmost first, that shows what they do. It is no layer yet: nobody sees it before it is placed. False
+    /// when these cannot be made one.
+    async fn merge(&self, layers: &[LayerId], into: LayerId) -> Result<bool, PlaceError>;
+
+    /// Puts a layer in place that [`Layers::merge`] made and that is on the disk.
+    async fn place_merged(&self, layer: LayerId) -> Result<(), ProviderError>;
+
     /// Whether something may have been written to it.
     async fn is_written(&self, layer: LayerId) -> Result<bool, ProviderError>;
 
@@ -99,6 +111,35 @@ pub trait Layers: Send + Sync {
 
     /// Removes one that nobody needs.
     async fn remove(&self, layer: LayerId) -> Result<(), ProviderError>;
+}
+
+/// Layers that are seen on top of each other, the topmost first.
+#[derive(Clone, Debug)]
+pub struct View {
+    pub layers: Vec<LayerId>,
+    /// The topmost is one that is written to: it may be missing, and may change while it is looked at.
+    pub live: bool,
+}
+
+/// Which differences are asked for.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Only this path.
+    pub only: Option<RelativePath>,
+    /// Behind this path.
+    pub after: Option<RelativePath>,
+    pub limit: usize,
+    /// Also how files differ, line by line.
+    pub text: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct DifferencePage {
+    pub items: Vec<Difference>,
+    /// Behind which path the next ones are.
+    pub next: Option<RelativePath>,
+    /// How many directories could not be looked into.
+    pub unreadable: u64,
 }
 
 /// On whose word a definition is to be carried out.

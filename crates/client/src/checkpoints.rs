@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use stead_domain::checkpoint::{Checkpoint, ForkRequest, NewCheckpoint, RestoreRequest};
+use stead_domain::checkpoint_diff::Differences;
 use stead_domain::environment::Environment;
 use stead_domain::ids::{CheckpointId, EnvironmentId};
 use stead_domain::page::Page;
@@ -11,6 +12,16 @@ use crate::{Client, ListOptions, Request, Result};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Forks {
     pub items: Vec<Environment>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct DiffQuery {
+    /// What is there now when it is none.
+    pub to: Option<CheckpointId>,
+    /// Only this file.
+    pub path: Option<String>,
+    /// Also the lines that differ.
+    pub text: bool,
 }
 
 impl Client {
@@ -29,6 +40,21 @@ impl Client {
 
     pub async fn delete_checkpoint(&self, environment: EnvironmentId, id: CheckpointId) -> Result<()> {
         self.request(Request::delete(self.environment_path(environment, &format!("/checkpoints/{id}")))).await.map(drop)
+    }
+
+    /// What differs from a checkpoint to another one, or to what is there now.
+    pub async fn diff_checkpoint(
+        &self,
+        environment: EnvironmentId,
+        id: CheckpointId,
+        query: &DiffQuery,
+        options: &ListOptions,
+    ) -> Result<Differences> {
+        let request = Request::get(self.environment_path(environment, &format!("/checkpoints/{id}/diff")))
+            .query("to", query.to.map(|to| to.to_string()))
+            .query("path", query.path.as_deref())
+            .query("text", query.text.then_some(true));
+        self.json(options.apply(request.within(None))).await
     }
 
     /// However long it takes until what runs has ended.

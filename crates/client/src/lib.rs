@@ -33,7 +33,7 @@ mod watch;
 
 pub use api_keys::NewApiKey;
 pub use audit::AuditFilter;
-pub use checkpoints::Forks;
+pub use checkpoints::{DiffQuery, Forks};
 pub use client::Client;
 pub use download::Download;
 pub use endpoint::Endpoint;

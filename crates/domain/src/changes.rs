@@ -114,6 +114,10 @@ impl RelativePath {
         Ok(Self(trimmed.to_vec()))
     }
 
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     pub fn parts(&self) -> impl Iterator<Item = &[u8]> {
         self.0.split(|byte| *byte == b'/').filter(|part| !part.is_empty())
     }

@@ -9,6 +9,7 @@ pub mod api_key;
 pub mod audit;
 pub mod changes;
 pub mod checkpoint;
+pub mod checkpoint_diff;
 pub mod context;
 pub mod definition;
 pub mod duration;

@@ -2,6 +2,7 @@
 
 pub mod create;
 pub mod delete;
+pub mod diff;
 pub mod fork;
 pub mod get;
 pub mod list;

@@ -3,7 +3,9 @@
 //! What a sandbox sees of its files is a list of layers in its row. To seal one is to write down that it is no longer the uppermost, while
 //! nothing runs; to restore or to fork is to write down another list. So each is one commit, and there is nothing between two states.
 
+mod compact;
 mod create;
+mod diff;
 mod durable;
 mod fork;
 mod policy;
@@ -11,6 +13,7 @@ mod remove;
 mod restore;
 mod seal;
 
+pub use diff::DiffQuery;
 pub use fork::Forks;
 pub(crate) use remove::Unneeded;
 

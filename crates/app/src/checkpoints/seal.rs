@@ -10,6 +10,7 @@ use stead_domain::{Code, Context, Error, Result};
 use stead_store::{Unit, checkpoints, environments};
 use tokio::sync::OwnedRwLockWriteGuard;
 
+use super::compact::MOST;
 use crate::audit::{Act, record, record_own};
 use crate::checkpoints::Keeper;
 use crate::place::Place;
@@ -53,12 +54,23 @@ impl App {
 
     /// Seals what is there now. The caller has stilled it, and holds `self.layers` for reading.
     pub(crate) async fn seal(&self, environment: &Environment, keeper: &Keeper, wanted: Wanted) -> Result<Checkpoint> {
+        if environment.stack.below.len() >= MOST {
+            return Err(Error::new(Code::Conflict, "the files lie in too many layers, and they are not made one yet")
+                .recoverable(true)
+                .suggestion("try again in a while; what runs in the environment keeps them from it"));
+        }
         let layer = self.layer_to_seal(environment, keeper).await?;
         let topmost = layer.or_else(|| environment.stack.below.first().copied());
         let sealed_in = keeper.layers()?.seal(topmost.unwrap_or_else(|| LayerId::first_of(environment.sandbox_id))).await?;
         let (context, environment) = (self.context.clone(), environment.clone());
         let is_new = layer.is_some();
-        self.store.write(move |unit| Box::pin(async move { write(unit, &context, &environment, wanted, sealed_in, is_new).await })).await
+        let again = environment.clone();
+        let sealed = self
+            .store
+            .write(move |unit| Box::pin(async move { write(unit, &context, &environment, wanted, sealed_in, is_new).await }))
+            .await?;
+        self.compact_behind(&again);
+        Ok(sealed)
     }
 
     /// The layer that was written to; none when that did not happen since the last one was sealed.

@@ -16,6 +16,8 @@ pub enum CheckpointCommand {
     /// Show one checkpoint
     #[command(aliases = ["show", "get"])]
     View(One),
+    /// Show what differs between a checkpoint and another one, or what is there now
+    Diff(Diff),
     /// Give an environment the files of a checkpoint
     Restore(Restore),
     /// Delete checkpoints
@@ -69,6 +71,25 @@ pub struct One {
     pub reference: Reference,
     /// Its name, its id, or a prefix of either that fits only one
     pub checkpoint: String,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  stead checkpoint diff web before-upgrade             names and sizes, compared with what is there now
+  stead checkpoint diff web one two --text             also the lines that differ
+  stead checkpoint diff web one --path src/main.rs")]
+pub struct Diff {
+    #[command(flatten)]
+    pub which: One,
+    /// Another checkpoint; what is there now when it is left out
+    pub to: Option<String>,
+    /// Also the lines that differ
+    #[arg(short = 't', long)]
+    pub text: bool,
+    /// Only this file, with the lines that differ
+    #[arg(long, value_name = "PATH")]
+    pub path: Option<String>,
 }
 
 #[derive(Args, Debug)]

@@ -232,6 +232,7 @@ fn plan(blueprint: &Blueprint) -> Result<Plan, String> {
     match &workspace.access {
         WorkspaceKind::None => plan.directory = PathBuf::from("/tmp"),
         WorkspaceKind::CopyOnWrite { layer } => {
+            begin_upper(workspace).map_err(|error| format!("make ready the workspace: {error}"))?;
             let lower = std::iter::once(&workspace.source).chain(&workspace.below).cloned().collect();
             let overlay = layer_over(lower, layer).map_err(|error| format!("make the layer for what is changed: {error}"))?;
             plan.binds.push(Bind::overlay(overlay, &workspace.path));
@@ -278,14 +279,20 @@ fn layer_over(lower: Vec<PathBuf>, layer: &Path) -> io::Result<Overlay> {
 fn over_sealed(workspace: &blueprint::Workspace) -> io::Result<Overlay> {
     let upper = workspace.source.clone();
     let layer = upper.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    let work = layer.join("work");
-    if !work.exists() {
-        // Its first mount: the workspace itself is as it was left.
-        let root = workspace.below.first().ok_or(io::ErrorKind::InvalidInput)?;
-        fs::set_permissions(&upper, fs::metadata(root)?.permissions())?;
-    }
-    let work = new_work(work)?;
+    begin_upper(workspace)?;
+    let work = new_work(layer.join("work"))?;
     Ok(Overlay { lower: workspace.below.clone(), upper, work, volatile: false })
+}
+
+/// The first time that something is seen over sealed layers, the workspace itself is as it was left in them.
+fn begin_upper(workspace: &blueprint::Workspace) -> io::Result<()> {
+    let Some(below) = workspace.below.first() else { return Ok(()) };
+    fs::create_dir_all(&workspace.source)?;
+    let mounted_before = workspace.source.parent().is_some_and(|layer| layer.join("work").exists());
+    if !mounted_before && fs::read_dir(&workspace.source)?.next().is_none() {
+        fs::set_permissions(&workspace.source, fs::metadata(below)?.permissions())?;
+    }
+    Ok(())
 }
 
 /// The kernel's own directory beside a layer is a new one for every mount.

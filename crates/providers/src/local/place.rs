@@ -27,6 +27,7 @@ use super::images::Images;
 use super::journal;
 use super::layers::Shelf;
 use super::relay::Relay;
+use super::stack::Stack;
 
 type Result<T, E = PlaceError> = std::result::Result<T, E>;
 
@@ -162,7 +163,9 @@ impl LocalPlace {
         premises: &Premises,
         work: impl FnOnce(Layer<'_>) -> changes::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (directory, workspace) = (self.sandbox(premises.sandbox).join("changes"), self.blueprint(premises)?.workspace.source);
+        let workspace = self.blueprint(premises)?.workspace;
+        let workspace = Stack::new(std::iter::once(workspace.source).chain(workspace.below));
+        let directory = self.sandbox(premises.sandbox).join("changes");
         let outcome = spawn_blocking(move || work(Layer { directory: &directory, workspace: &workspace }));
         Ok(outcome.await.map_err(|error| PlaceError::Failed(error.to_string()))??)
     }

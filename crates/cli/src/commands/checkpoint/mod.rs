@@ -2,6 +2,7 @@
 
 mod create;
 mod delete;
+mod diff;
 mod fork;
 mod list;
 mod restore;
@@ -24,6 +25,7 @@ pub async fn run(invocation: &Invocation<'_>, command: CheckpointCommand) -> Res
         CheckpointCommand::Create(arguments) => create::run(invocation, &arguments).await,
         CheckpointCommand::List(arguments) => list::run(invocation, &arguments).await,
         CheckpointCommand::View(arguments) => view::run(invocation, &arguments).await,
+        CheckpointCommand::Diff(arguments) => diff::run(invocation, &arguments).await,
         CheckpointCommand::Restore(arguments) => restore::run(invocation, &arguments).await,
         CheckpointCommand::Delete(arguments) => delete::run(invocation, &arguments).await,
         CheckpointCommand::Tree(arguments) => tree::run(invocation, &arguments).await,

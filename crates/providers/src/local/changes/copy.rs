@@ -5,22 +5,18 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, chmodat, chownat, fchmod, fchown, futimens, linkat,
-    mknodat, openat, readlinkat, renameat, symlinkat, unlinkat, utimensat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Uid, chmodat, chownat, fchmod, fchown, futimens, linkat, mknodat, openat, readlinkat,
+    symlinkat, utimensat,
 };
-use rustix::io::Errno;
 
-use super::cursor::{Cursor, open_file};
-use super::pair::file_type;
+use super::workspace::{UNFINISHED, Workspace};
 use super::{Obstacle, Result};
-use crate::local::removal;
+use crate::local::cursor::open_file;
+use crate::local::entry::file_type;
+use crate::local::stack::attributes::times;
 
-/// What is being written, before it gets its name. One that a crash left is taken over by the repetition.
-pub const UNFINISHED: &str = ".stead-keep-7d1c40.new";
 /// Files with several names that are remembered, so that they stay one file.
 const MOST_LINKS: usize = 256;
 
@@ -38,12 +34,9 @@ impl Copying {
     }
 
     /// Puts what the layer has under a name into the workspace's directory, in place of what is there.
-    pub fn copy(&mut self, from: BorrowedFd<'_>, to: &Cursor, name: &OsStr, stat: &Stat) -> Result<()> {
-        let directory = to.as_fd();
-        match unlinkat(directory, UNFINISHED, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
-        }
+    pub fn copy(&mut self, from: BorrowedFd<'_>, to: &Workspace, name: &OsStr, stat: &Stat) -> Result<()> {
+        to.clear()?;
+        let directory = to.written()?.as_fd();
         match file_type(stat) {
             FileType::RegularFile => self.file(from, directory, name, stat)?,
             FileType::Symlink => {
@@ -60,12 +53,7 @@ impl Copying {
             }
             _ => return Err(Obstacle::Io(io::ErrorKind::InvalidInput.into())),
         }
-        // A directory gives way only when it is gone.
-        if to.look(name)?.is_some_and(|there| file_type(&there) == FileType::Directory) {
-            remove(to, name)?;
-        }
-        renameat(directory, UNFINISHED, directory, name)?;
-        Ok(())
+        to.finish(name)
     }
 
     fn file(&mut self, from: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &OsStr, stat: &Stat) -> Result<()> {
@@ -111,9 +99,8 @@ impl Copying {
     }
 
     /// A new directory that only we look into until it is finished.
-    pub fn make_directory(&self, to: &Cursor, name: &OsStr) -> io::Result<()> {
-        rustix::fs::mkdirat(to.as_fd(), name, Mode::RWXU)?;
-        self.own(to.as_fd(), name)
+    pub fn make_directory(&self, to: &Workspace, name: &OsStr) -> io::Result<()> {
+        to.make_directory(name, self.owner)
     }
 
     /// Gives a directory, whose content is there, its mode and times.
@@ -126,55 +113,4 @@ impl Copying {
 /// Without the bits that would let a file of the inside act as its owner outside.
 fn mode(stat: &Stat) -> Mode {
     Mode::from_raw_mode(stat.st_mode & 0o777)
-}
-
-fn times(stat: &Stat) -> Timestamps {
-    Timestamps {
-        last_access: Timespec { tv_sec: stat.st_atime, tv_nsec: stat.st_atime_nsec as _ },
-        last_modification: Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ },
-    }
-}
-
-/// Removes what the workspace has under a name, whatever it is. What is mounted in it is not touched, and stands in the way.
-pub fn remove(from: &Cursor, name: &OsStr) -> Result<()> {
-    let Some(there) = from.look(name)? else { return Ok(()) };
-    if file_type(&there) != FileType::Directory {
-        unlinkat(from.as_fd(), name, AtFlags::empty())?;
-        return Ok(());
-    }
-    let directory = from.below(name)?;
-    check_for_mounts(from.below(name)?)?;
-    let held = format!("/proc/self/fd/{}", directory.as_fd().as_raw_fd());
-    let left = removal::empty(Path::new(&held), &AtomicBool::new(false));
-    if left.count > 0 {
-        return Err(Obstacle::Io(left.cause.unwrap_or_else(|| io::Error::other("something in it cannot be removed"))));
-    }
-    unlinkat(from.as_fd(), name, AtFlags::REMOVEDIR)?;
-    Ok(())
-}
-
-/// An environment sees no mounts of the host below its workspace, so it cannot have meant to remove what is in them.
-fn check_for_mounts(mut at: Cursor) -> Result<()> {
-    let directories = |at: &Cursor| -> io::Result<Vec<std::ffi::OsString>> {
-        let mut names = at.names()?;
-        names.retain(|name| at.look(name).ok().flatten().is_some_and(|stat| file_type(&stat) == FileType::Directory));
-        Ok(names)
-    };
-    let mut levels = vec![directories(&at)?];
-    while let Some(level) = levels.last_mut() {
-        match level.pop() {
-            Some(name) => match at.enter(&name) {
-                Ok(()) => levels.push(directories(&at).unwrap_or_default()),
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-                Err(error) => return Err(error.into()),
-            },
-            None => {
-                levels.pop();
-                if at.depth() > 0 {
-                    at.leave()?;
-                }
-            }
-        }
-    }
-    Ok(())
 }

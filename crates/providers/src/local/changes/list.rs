@@ -8,8 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::fs::{FileType, Stat};
 use stead_domain::changes::{ChangeKind, FileChange, RelativePath};
 
-use super::pair::{Pair, entry_type, file_type, size};
+use super::pair::Pair;
 use super::{Layer, Obstacle, Result};
+use crate::local::entry::{entry_type, file_type, size};
 
 /// A name to be looked at.
 struct Item {

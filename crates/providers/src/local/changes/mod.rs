@@ -5,18 +5,22 @@
 
 mod apply;
 mod copy;
-mod cursor;
 mod list;
+#[cfg(test)]
+mod over_stacks;
 mod pair;
 mod settle;
 #[cfg(test)]
 mod tests;
+mod workspace;
 
 use std::io;
 use std::path::Path;
 
 use stead_app::PlaceError;
 use stead_domain::changes::RelativePath;
+
+use super::stack::Stack;
 
 pub use list::list;
 pub use settle::{drop_all, drop_some, keep_all, keep_some};
@@ -26,7 +30,8 @@ pub use settle::{drop_all, drop_some, keep_all, keep_some};
 pub struct Layer<'a> {
     /// Holds `upper`, where the changes are, and for a moment what was taken out of it.
     pub directory: &'a Path,
-    pub workspace: &'a Path,
+    /// The topmost directory takes what is kept.
+    pub workspace: &'a Stack,
 }
 
 /// Why something could not be done.

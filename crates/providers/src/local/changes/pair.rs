@@ -2,21 +2,21 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
-use stead_domain::changes::{EntryType, RelativePath};
+use stead_domain::changes::RelativePath;
 
-use super::cursor::Cursor;
+use super::workspace::Workspace;
 use super::{Layer, Result};
-
-const OPAQUE: &str = "user.overlay.opaque";
-const WHITEOUT: &str = "user.overlay.whiteout";
+use crate::local::cursor::Cursor;
+use crate::local::entry::file_type;
+use crate::local::stack::marks;
 
 pub struct Pair {
     pub upper: Cursor,
-    pub lower: Cursor,
+    pub lower: Workspace,
     pub path: RelativePath,
     levels: Vec<Level>,
 }
@@ -36,7 +36,7 @@ impl Pair {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             outcome => outcome?,
         };
-        let lower = Cursor::open(layer.workspace)?;
+        let lower = Workspace::open(layer.workspace)?;
         let levels = vec![Level { has_lower: true, hides: false }];
         Ok(Some(Self { upper, lower, path: RelativePath::default(), levels }))
     }
@@ -67,23 +67,32 @@ impl Pair {
     }
 
     pub fn enter(&mut self, name: &OsStr) -> io::Result<()> {
+        self.enter_by(name, Workspace::enter)
+    }
+
+    /// The same where something is going to be written into the workspace.
+    pub fn enter_to_write(&mut self, name: &OsStr) -> io::Result<()> {
+        self.enter_by(name, Workspace::enter_to_write)
+    }
+
+    fn enter_by(&mut self, name: &OsStr, enter: fn(&mut Workspace, &OsStr) -> io::Result<()>) -> io::Result<()> {
         let above = self.level();
         let has_lower = self.look_below(name)?.is_some_and(|stat| file_type(&stat) == FileType::Directory);
         self.upper.enter(name)?;
-        if has_lower && let Err(error) = self.lower.enter(name) {
+        if has_lower && let Err(error) = enter(&mut self.lower, name) {
             self.upper.leave()?;
             return Err(error);
         }
-        let hides = above.hides || is_opaque(&self.upper)?;
+        let hides = above.hides || marks::is_opaque(self.upper.as_fd())?;
         self.levels.push(Level { has_lower, hides });
         self.path.push(name.as_encoded_bytes());
         Ok(())
     }
 
-    /// Goes back up, and gives the workspace's directory that was left, if there was one.
+    /// Goes back up, and gives the workspace's directory that was left, if there was one that can be written to.
     pub fn leave(&mut self) -> io::Result<Option<OwnedFd>> {
         self.upper.leave()?;
-        let left = if self.has_lower() { Some(self.lower.leave()?) } else { None };
+        let left = if self.has_lower() { self.lower.leave()? } else { None };
         self.levels.pop();
         self.path.pop();
         Ok(left)
@@ -91,19 +100,12 @@ impl Pair {
 
     /// Whether what the layer has under a name only says that nothing is there.
     pub fn is_whiteout(&self, name: &OsStr, stat: &Stat) -> io::Result<bool> {
-        Ok(match file_type(stat) {
-            FileType::CharacterDevice => stat.st_rdev == 0,
-            FileType::RegularFile if stat.st_size == 0 => {
-                // One that cannot be opened is an ordinary file of somebody else's mode.
-                super::cursor::open_file(self.upper.as_fd(), name).is_ok_and(|file| has(file.as_fd(), WHITEOUT).unwrap_or(false))
-            }
-            _ => false,
-        })
+        marks::is_whiteout(&self.upper, name, stat)
     }
 
     /// From now on the layer's present directory hides nothing.
     pub fn reveal(&mut self) -> io::Result<()> {
-        match rustix::fs::fremovexattr(self.upper.as_fd(), OPAQUE) {
+        match rustix::fs::fremovexattr(self.upper.as_fd(), marks::OPAQUE) {
             Ok(()) | Err(Errno::NODATA) => {}
             Err(error) => return Err(error.into()),
         }
@@ -112,43 +114,4 @@ impl Pair {
         }
         Ok(())
     }
-}
-
-fn has(file: std::os::fd::BorrowedFd<'_>, name: &str) -> io::Result<bool> {
-    let mut value = [0u8; 8];
-    match rustix::fs::fgetxattr(file, name, &mut value) {
-        Ok(length) => Ok(length > 0),
-        Err(Errno::RANGE) => Ok(true),
-        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn is_opaque(directory: &Cursor) -> io::Result<bool> {
-    let mut value = [0u8; 8];
-    match rustix::fs::fgetxattr(directory.as_fd(), OPAQUE, &mut value) {
-        // `x` says only that files in it may be whiteouts.
-        Ok(length) => Ok(value.get(..length) == Some(b"y")),
-        Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::RANGE) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-pub fn file_type(stat: &Stat) -> FileType {
-    FileType::from_raw_mode(stat.st_mode)
-}
-
-pub fn entry_type(stat: &Stat) -> EntryType {
-    match file_type(stat) {
-        FileType::Directory => EntryType::Directory,
-        FileType::Symlink => EntryType::Symlink,
-        FileType::Fifo => EntryType::Fifo,
-        FileType::Socket => EntryType::Socket,
-        FileType::CharacterDevice | FileType::BlockDevice => EntryType::Device,
-        _ => EntryType::File,
-    }
-}
-
-pub fn size(stat: &Stat) -> u64 {
-    if file_type(stat) == FileType::Directory { 0 } else { u64::try_from(stat.st_size).unwrap_or(0) }
 }

@@ -15,10 +15,12 @@ use stead_domain::changes::RelativePath;
 
 use super::apply::apply;
 use super::copy::Copying;
-use super::cursor::{Cursor, exists};
 use super::list::count as counted;
-use super::pair::{Pair, file_type};
+use super::pair::Pair;
+use super::workspace::Workspace;
 use super::{Layer, Obstacle, Result};
+use crate::local::cursor::{Cursor, exists};
+use crate::local::entry::file_type;
 use crate::local::removal;
 
 /// What was taken out of the layer and is not removed yet.
@@ -27,10 +29,10 @@ const GONE: &str = "gone";
 pub fn keep_all(layer: Layer<'_>) -> Result<u64> {
     clean(layer)?;
     let Some(mut pair) = Pair::open(layer)? else { return Ok(0) };
-    let mut copying = Copying::into_workspace(&fstat(pair.lower.as_fd())?);
+    let mut copying = Copying::into_workspace(&fstat(pair.lower.written()?.as_fd())?);
     let (names, count) = (pair.upper.names()?, counted(layer, None)?);
     apply(&mut pair, &mut copying, names)?;
-    syncfs(pair.lower.as_fd())?;
+    syncfs(pair.lower.written()?.as_fd())?;
     take_out_all(layer)?;
     clean(layer)?;
     Ok(count)
@@ -50,7 +52,7 @@ pub fn keep_some(layer: Layer<'_>, paths: &[RelativePath]) -> Result<u64> {
     let (mut count, mut settled) = (0, Vec::new());
     for path in outermost(paths) {
         let Some(mut pair) = Pair::open(layer)? else { break };
-        let mut copying = Copying::into_workspace(&fstat(pair.lower.as_fd())?);
+        let mut copying = Copying::into_workspace(&fstat(pair.lower.written()?.as_fd())?);
         if let Some(name) = way_down(&mut pair, &mut copying, path)? {
             count += counted(layer, Some(path))?;
             apply(&mut pair, &mut copying, vec![name])?;
@@ -58,7 +60,7 @@ pub fn keep_some(layer: Layer<'_>, paths: &[RelativePath]) -> Result<u64> {
         }
     }
     if !settled.is_empty() {
-        syncfs(Cursor::open(layer.workspace)?.as_fd())?;
+        syncfs(Workspace::open(layer.workspace)?.written()?.as_fd())?;
     }
     for path in settled {
         take_out(layer, path)?;
@@ -109,13 +111,13 @@ fn way_down(pair: &mut Pair, copying: &mut Copying, path: &RelativePath) -> Resu
                 pair.reveal()?;
                 pair.leave()?;
                 copying.make_directory(&pair.lower, part)?;
-                pair.enter(part)?;
+                pair.enter_to_write(part)?;
                 if let Some(stat) = stat {
-                    rustix::fs::fchmod(pair.lower.as_fd(), Mode::from_raw_mode(stat.st_mode & 0o777 | 0o700))?;
+                    rustix::fs::fchmod(pair.lower.written()?.as_fd(), Mode::from_raw_mode(stat.st_mode & 0o777 | 0o700))?;
                 }
             }
             Some(there) if file_type(&there) == FileType::Directory => {
-                pair.enter(part)?;
+                pair.enter_to_write(part)?;
                 if pair.hides() {
                     if !pair.names_below()?.is_empty() {
                         return Err(Obstacle::Replaced(here));

@@ -32,7 +32,7 @@ impl House {
     }
 
     fn with<T>(&self, work: impl FnOnce(Layer<'_>) -> T) -> T {
-        let (directory, workspace) = (self.directory.path().join("changes"), self.directory.path().join("workspace"));
+        let (directory, workspace) = (self.directory.path().join("changes"), Stack::new([self.directory.path().join("workspace")]));
         work(Layer { directory: &directory, workspace: &workspace })
     }
 
@@ -140,18 +140,18 @@ fn whoever_is_cut_off_begins_again() {
     house
         .with(|layer| {
             let mut pair = pair::Pair::open(layer).unwrap().unwrap();
-            let mut copying = copy::Copying::into_workspace(&rustix::fs::fstat(pair.lower.as_fd()).unwrap());
+            let mut copying = copy::Copying::into_workspace(&rustix::fs::fstat(pair.lower.written().unwrap().as_fd()).unwrap());
             let names = pair.upper.names().unwrap();
             apply::apply(&mut pair, &mut copying, names)
         })
         .unwrap();
     // And the next one was cut off in the middle of a file.
-    house.write(house.lower(copy::UNFINISHED), "half");
+    house.write(house.lower(workspace::UNFINISHED), "half");
     fs::remove_file(house.lower("replaced/both")).unwrap();
     house.with(keep_all).unwrap();
     assert_eq!(house.read("replaced/both"), "new");
     assert_eq!(house.read("fresh/deep/file"), "new");
-    assert!(!house.lower(copy::UNFINISHED).exists());
+    assert!(!house.lower(workspace::UNFINISHED).exists());
 }
 
 #[test]

@@ -5,16 +5,19 @@
 //! sandbox lies in the sandbox's own directory; all others, and those whose sandbox is gone, below `layers`. Each holds `workspace` and,
 //! where the system is the sandbox's own, `system`.
 
+mod compare;
 mod durable;
+mod merging;
 
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use stead_app::{Layers, ProviderError};
+use stead_app::{DifferencePage, Layers, PlaceError, ProviderError, View, Wanted};
 use stead_domain::checkpoint::Stack;
 use stead_domain::ids::{LayerId, SandboxId};
 
@@ -29,6 +32,9 @@ const PARTS: &[&str] = &["workspace", "system"];
 const SEALED: &str = "sealed";
 /// Begins the name of a layer that is being moved out of the directory of its sandbox.
 const MOVING: &str = ".moving-";
+
+/// Begins the name of a layer that is being made of others.
+const MERGING: &str = ".merging-";
 
 /// Where layers lie.
 pub struct Shelf {
@@ -51,6 +57,17 @@ impl Shelf {
         let layers = data_dir.join("layers");
         make_directory(&layers)?;
         Ok(Self { layers: layers.canonicalize()?, sandboxes: sandboxes.canonicalize()?, moving: Mutex::default() })
+    }
+
+    /// Nobody merges any more: what a server left that was ended while it did goes.
+    pub fn clear(&self) -> Result<()> {
+        for entry in fs::read_dir(&self.layers)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(MERGING) {
+                fs::remove_dir_all(entry.path())?;
+            }
+        }
+        Ok(())
     }
 
     pub fn path(&self) -> &Path {
@@ -174,10 +191,19 @@ fn make_directory(path: &Path) -> Result<()> {
     }
 }
 
+/// Ends work on files when nobody waits for it any more.
+struct Asked(Arc<AtomicBool>);
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// The shelf as the use cases see it.
 pub struct LocalLayers {
-    pub shelf: std::sync::Arc<Shelf>,
-    pub trash: std::sync::Arc<Trash>,
+    pub shelf: Arc<Shelf>,
+    pub trash: Arc<Trash>,
 }
 
 #[async_trait]
@@ -202,6 +228,19 @@ impl Layers for LocalLayers {
             Ok(true)
         })
         .await
+    }
+
+    async fn differences(&self, before: &View, after: &View, which: &Wanted) -> Result<DifferencePage, PlaceError> {
+        compare::differences(self.shelf.clone(), before.clone(), after.clone(), which.clone()).await
+    }
+
+    async fn merge(&self, layers: &[LayerId], into: LayerId) -> Result<bool, PlaceError> {
+        merging::merge(self.shelf.clone(), layers.to_vec(), into).await
+    }
+
+    async fn place_merged(&self, layer: LayerId) -> Result<(), ProviderError> {
+        let shelf = self.shelf.clone();
+        blocking(move || shelf.place_merged(layer)).await
     }
 
     async fn is_written(&self, layer: LayerId) -> Result<bool, ProviderError> {

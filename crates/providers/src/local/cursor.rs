@@ -37,6 +37,8 @@ impl Cursor {
 
     pub fn enter(&mut self, name: &OsStr) -> io::Result<()> {
         let next = enter(self.at.as_fd(), name)?;
+        // Names may be read there; whoever may not look them up could not even go back.
+        statat(&next, ".", AtFlags::SYMLINK_NOFOLLOW)?;
         self.above.push(identity(&fstat(&self.at)?));
         self.at = next;
         Ok(())
@@ -56,15 +58,26 @@ impl Cursor {
     /// In the order of their bytes, so that two walks meet the same names in the same order.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
+        self.each_name(|name| names.push(name.to_owned()))?;
+        names.sort();
+        Ok(names)
+    }
+
+    /// In the order in which the file system has them.
+    pub fn each_name(&self, mut visitor: impl FnMut(&OsStr)) -> io::Result<()> {
         for entry in Dir::read_from(&self.at)? {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
-                names.push(OsStr::from_bytes(name).to_owned());
+                visitor(OsStr::from_bytes(name));
             }
         }
-        names.sort();
-        Ok(names)
+        Ok(())
+    }
+
+    /// Which directory this is.
+    pub fn identity(&self) -> io::Result<(u64, u64)> {
+        Ok(identity(&fstat(&self.at)?))
     }
 
     /// What a name is itself, not where it leads.
@@ -89,7 +102,7 @@ fn enter(at: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
     }
 }
 
-fn identity(stat: &Stat) -> (u64, u64) {
+pub fn identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }
 
@@ -103,6 +116,12 @@ pub fn open_file(at: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
             outcome => return Ok(outcome?),
         }
     }
+}
+
+/// Whether something went away or became something else since it was looked at.
+pub fn is_gone(error: &io::Error) -> bool {
+    let gone = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::NXIO].map(Errno::raw_os_error);
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error().is_some_and(|code| gone.contains(&code))
 }
 
 /// Only for a path that we made ourselves.

@@ -9,7 +9,7 @@ use crate::api::world::{at_once, expect, refused, text, walk};
 use crate::crashes::eventually;
 use crate::support::Server;
 
-fn layers(data_dir: &Path) -> usize {
+fn layers_in(data_dir: &Path) -> usize {
     std::fs::read_dir(data_dir.join("layers")).unwrap().count()
 }
 
@@ -35,7 +35,7 @@ fn a_checkpoint_is_what_was_there_whatever_happens_afterwards() {
     let listed = walk(&spot.http, &spot.path("/checkpoints"), 1);
     assert_eq!(listed.iter().map(|row| row["id"].clone()).collect::<Vec<_>>(), [second["id"].clone(), first["id"].clone()]);
     spot.delete();
-    eventually("nothing of it is left", || (layers(server.path()) == 0).then_some(()));
+    eventually("nothing of it is left", || (layers_in(server.path()) == 0).then_some(()));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_hundred_forks_outlive_the_parent_and_its_checkpoint() {
     for chunk in forks.chunks(20) {
         at_once(chunk.len(), |at| chunk[at].delete());
     }
-    eventually("no layer is left", || (layers(server.path()) == 0).then_some(()));
+    eventually("no layer is left", || (layers_in(server.path()) == 0).then_some(()));
 }
 
 #[test]
@@ -228,5 +228,88 @@ fn commands_checkpoints_stops_and_the_end_come_one_after_the_other() {
             }
         }
     }
-    eventually("no layer is left", || (layers(server.path()) == 0).then_some(()));
+    eventually("no layer is left", || (layers_in(server.path()) == 0).then_some(()));
+}
+
+#[test]
+fn what_differs_is_told_between_two_checkpoints_and_against_now() {
+    let server = Server::start();
+    let http = server.http();
+    let spot = Spot::new(&http, "differs");
+    spot.works("printf '1\\n2\\n3\\n' > text; echo gone > gone; mkdir deep; echo x > deep/file; head -c 100000 /dev/zero > zeros");
+    let first = spot.checkpoint(json!({}));
+    spot.works("printf '1\\ntwo\\n3\\n' > text; rm gone; mv deep moved; printf x >> zeros");
+    let second = spot.checkpoint(json!({}));
+    spot.works("chmod 755 text; ln -s text link");
+    let diff = |from: &serde_json::Value, query: &str| {
+        let path = spot.path(&format!("/checkpoints/{}/diff{query}", text(from, "id")));
+        let items = walk(&http, &path, 2);
+        items.iter().map(|item| format!("{} {}", text(item, "kind"), text(item, "path"))).collect::<Vec<_>>()
+    };
+    let to = format!("?to={}", text(&second, "id"));
+    let expected =
+        ["deleted deep", "deleted deep/file", "deleted gone", "added moved", "added moved/file", "modified text", "modified zeros"];
+    assert_eq!(diff(&first, &to), expected);
+    assert_eq!(diff(&second, ""), ["added link", "modified text"]);
+    assert_eq!(diff(&second, &to), [""; 0]);
+    let one = expect(&http.get(&spot.path(&format!("/checkpoints/{}/diff{to}&path=text", text(&first, "id")))), 200);
+    assert!(one["items"][0]["unified"].as_str().unwrap().contains("-2\n+two\n"), "{one}");
+    let all = expect(&http.get(&spot.path(&format!("/checkpoints/{}/diff{to}&text=true", text(&first, "id")))), 200);
+    let contents: Vec<_> = all["items"].as_array().unwrap().iter().map(|item| item["content"].clone()).collect();
+    let null = serde_json::Value::Null;
+    assert_eq!(contents, [null.clone(), json!("text"), json!("text"), null, json!("text"), json!("text"), json!("binary")]);
+    refused(&http.get(&spot.path(&format!("/checkpoints/{}/diff?path=../x", text(&first, "id")))), 400, "invalid_field");
+    refused(&http.get(&spot.path(&format!("/checkpoints/{}/diff?cursor=zz", text(&first, "id")))), 400, "invalid_cursor");
+    spot.delete();
+}
+
+#[test]
+fn many_layers_become_one_behind_what_goes_on() {
+    let server = Server::start();
+    let spot = Spot::new(&server.http(), "deep");
+    spot.works("mkdir d; echo kept > d/kept");
+    let mut checkpoints = Vec::new();
+    for number in 0..36 {
+        spot.works(&format!("echo {number} > file; echo {number} > d/f{number}; rm -f d/f{}", number - 2));
+        checkpoints.push(spot.checkpoint(json!({"wait": "sealed"})));
+    }
+    let layers = |http: &crate::support::Http| {
+        let depth = |environment: &serde_json::Value| environment["runtime"]["layers"].as_u64().unwrap();
+        depth(&expect(&http.get(&spot.path("")), 200))
+    };
+    eventually("they are one", || (layers(&spot.http) < 10).then_some(()));
+    assert_eq!(spot.works("cat file; ls d; cat d/kept"), "35\nf34\nf35\nkept\nkept\n");
+    // Each of them is what it was.
+    for number in [0, 10, 35] {
+        spot.restore(&checkpoints[number]);
+        assert_eq!(spot.works("cat file"), format!("{number}\n"));
+    }
+    for checkpoint in &checkpoints {
+        assert_eq!(spot.http.delete(&spot.path(&format!("/checkpoints/{}", text(checkpoint, "id")))).status, 204);
+    }
+    assert_eq!(spot.works("cat file; ls d"), "35\nf34\nf35\nkept\n");
+    spot.delete();
+    eventually("no layer is left", || (layers_in(server.path()) == 0).then_some(()));
+}
+
+#[test]
+fn changes_beside_a_workspace_lie_over_its_layers() {
+    let server = Server::start();
+    let http = server.http();
+    let cow = json!({"name": "over", "spec": {"sandbox": {"network_access": "disabled", "workspace_access": "cow"}}});
+    let spot = Spot::with(&http, cow);
+    spot.works("echo one > a; mkdir d; echo b > d/b");
+    expect(&http.post(&spot.path("/changes/keep"), json!({})), 200);
+    let first = spot.checkpoint(json!({}));
+    spot.works("echo two > a; rm -r d; echo new > c");
+    let changes = walk(&http, &spot.path("/changes"), 50);
+    let told: Vec<String> = changes.iter().map(|change| format!("{} {}", text(change, "kind"), text(change, "path"))).collect();
+    assert_eq!(told, ["modified a", "added c", "deleted d"]);
+    expect(&http.post(&spot.path("/changes/keep"), json!({"paths": ["a", "d"]})), 200);
+    expect(&http.post(&spot.path("/changes/drop"), json!({})), 200);
+    assert_eq!(spot.works("cat a; ls"), "two\na\n");
+    spot.checkpoint(json!({}));
+    spot.restore(&first);
+    assert_eq!(spot.works("cat a d/b"), "one\nb\n");
+    spot.delete();
 }

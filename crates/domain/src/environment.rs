@@ -198,6 +198,9 @@ pub struct Runtime {
     /// The checkpoint that its files come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint_id: Option<CheckpointId>,
+    /// How many sealed layers its files lie in, below what it writes to.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub layers: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_status: Option<ProviderStatus>,
     /// The posture as declared, and how far the provider goes for each field.
@@ -209,6 +212,10 @@ pub struct Runtime {
     #[serde(flatten)]
     #[schema(ignore)]
     pub more: Map<String, Value>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What the provider said when it was last asked.

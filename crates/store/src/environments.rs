@@ -82,6 +82,7 @@ fn read(row: &Row) -> Result<Environment> {
         _ => None,
     };
     environment.stack = Stack { upper: row.optional_parsed()?, below: row.optional_json()?.unwrap_or_default() };
+    environment.runtime.layers = environment.stack.below.len() as u64;
     environment.runtime.checkpoint_id = row.optional_parsed()?;
     Ok(environment)
 }

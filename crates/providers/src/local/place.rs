@@ -1,5 +1,6 @@
 //! Processes in local sandboxes: what the server asks, in the words of the place protocol.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -166,7 +167,17 @@ impl LocalPlace {
         let workspace = self.blueprint(premises)?.workspace;
         let workspace = Stack::new(std::iter::once(workspace.source).chain(workspace.below));
         let directory = self.sandbox(premises.sandbox).join("changes");
-        let outcome = spawn_blocking(move || work(Layer { directory: &directory, workspace: &workspace }));
+        let outcome = spawn_blocking(move || {
+            // What is written to over sealed layers is made when it is needed.
+            if let [upper, _, ..] = workspace.layers.as_slice() {
+                std::fs::DirBuilder::new()
+                    .recursive(true)
+                    .mode(0o700)
+                    .create(upper)
+                    .map_err(|error| PlaceError::Failed(error.to_string()))?;
+            }
+            work(Layer { directory: &directory, workspace: &workspace }).map_err(PlaceError::from)
+        });
         Ok(outcome.await.map_err(|error| PlaceError::Failed(error.to_string()))??)
     }
 

@@ -1,6 +1,7 @@
 //! Changes over a workspace that is a stack itself, with the kernel as the witness.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
@@ -127,33 +128,116 @@ fn whiteout(path: &Path) {
     mknodat(CWD, path, FileType::CharacterDevice, Mode::empty(), makedev(0, 0)).unwrap();
 }
 
-/// Each kind of change leaves in the topmost layer what says it, and no more.
-#[test]
-fn the_topmost_layer_says_what_was_kept() {
+/// Changes of every kind, over a workspace of two layers.
+fn busy() -> House {
     let mut house = House::new();
-    for name in ["gone", "replaced/old", "tree/inner/file", "tree/other", "was/below"] {
+    for name in ["gone", "replaced/old", "tree/inner/file", "tree/other", "was/below", "both/one", "file/below"] {
         write(&house.upper().join(name), "sealed");
     }
     house.seal();
     write(&house.upper().join("own/file"), "mine");
+    write(&house.upper().join("both/two"), "mine");
     whiteout(&house.upper().join("was"));
     let changes = house.directory.path().join("changes/upper");
     whiteout(&changes.join("gone"));
     whiteout(&changes.join("own"));
+    whiteout(&changes.join("both"));
+    write(&changes.join("file"), "no directory any more");
     write(&changes.join("tree/inner/file"), "changed");
     write(&changes.join("replaced/new"), "new");
     setxattr(changes.join("replaced"), "user.overlay.opaque", b"y", XattrFlags::empty()).unwrap();
     // The kernel need not say that this one hides something: the workspace hides it already.
-    write(&changes.join("was/new"), "new");
+    write(&changes.join("was/new/deep"), "new");
+    std::os::unix::fs::symlink("new", changes.join("was/link")).unwrap();
+    house
+}
+
+fn keep(house: &Path, stack: &Stack) {
+    keep_all(Layer { directory: &house.join("changes"), workspace: stack }).unwrap();
+}
+
+/// Each kind of change leaves in the topmost layer what says it, and no more.
+#[test]
+fn the_topmost_layer_says_what_was_kept() {
+    let house = busy();
     // Somebody was cut off.
     fs::create_dir(house.upper().join(workspace::UNFINISHED)).unwrap();
-    let (directory, stack) = (house.directory.path().join("changes"), house.stack());
-    keep_all(Layer { directory: &directory, workspace: &stack }).unwrap();
+    let stack = house.stack();
+    keep(house.directory.path(), &stack);
     let mut names: Vec<String> = views::of_stack(&stack).iter().map(|(path, _)| views::relative(path).to_string()).collect();
-    let seen = ["replaced", "replaced/new", "tree", "tree/inner", "tree/inner/file", "tree/other", "was", "was/new"];
-    assert_eq!(names, seen);
+    let replaced = ["file", "replaced", "replaced/new", "tree", "tree/inner", "tree/inner/file", "tree/other"];
+    assert_eq!(names, [&replaced[..], &["was", "was/link", "was/new", "was/new/deep"]].concat());
     names = views::marks(&house.upper()).iter().map(|(path, mark)| format!("{} {}", path.display(), mark.escape_ascii())).collect();
-    assert_eq!(names, ["gone ", "replaced user.overlay.opaquey", "was user.overlay.opaquey"]);
+    assert_eq!(names, ["both ", "gone ", "replaced user.overlay.opaquey", "was user.overlay.opaquey"]);
     assert!(!house.upper().join("own").exists() && !house.upper().join("tree/other").exists());
     assert!(getxattr(house.upper().join("tree"), "user.overlay.opaque", &mut [0; 8]).is_err());
+}
+
+const KILLED: &str = "STEAD_TEST_KEEPS_CHANGES_OF";
+
+/// Killed before each single call that changes something, and the repetition ends where an undisturbed one would have.
+#[test]
+fn whoever_is_killed_between_any_two_steps_begins_again() {
+    if let Some(house) = std::env::var_os(KILLED).map(PathBuf::from) {
+        return keep(&house, &Stack::new([house.join("upper"), house.join("layer-1"), house.join("base")]));
+    }
+    let calls = [
+        "mkdirat",
+        "mkdir",
+        "renameat",
+        "renameat2",
+        "rename",
+        "unlinkat",
+        "unlink",
+        "rmdir",
+        "mknodat",
+        "fsetxattr",
+        "symlinkat",
+        "linkat",
+        "fchmod",
+        "fchmodat",
+        "fchown",
+        "fchownat",
+        "utimensat",
+        "copy_file_range",
+        "syncfs",
+    ];
+    let mut killed = 0;
+    for call in calls {
+        let mut number = 1;
+        loop {
+            match keep_until(call, number) {
+                None => return,
+                Some(false) => break,
+                Some(true) => (number, killed) = (number + 1, killed + 1),
+            }
+        }
+    }
+    println!("killed {killed} times");
+    assert!(killed > 40, "{killed}");
+}
+
+/// Whether it was killed at so many calls of that name. None where nobody can do that.
+fn keep_until(call: &str, number: usize) -> Option<bool> {
+    let house = busy();
+    let changes = house.directory.path().join("changes/upper");
+    let expected: View = views::of_stack(&Stack::new([changes].into_iter().chain(house.stack().layers))).into_iter().collect();
+    let output = std::process::Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &format!("inject={call}:signal=KILL:when={number}")])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "local::changes::over_stacks::whoever_is_killed_between_any_two_steps_begins_again", "--quiet"])
+        .env(KILLED, house.directory.path())
+        .output();
+    let Ok(output) = output else {
+        println!("skipped: there is no strace here to kill it with: {output:?}");
+        return None;
+    };
+    let is_killed = output.status.signal() == Some(9);
+    assert!(is_killed || output.status.success(), "{output:?}");
+    keep(house.directory.path(), &house.stack());
+    let after: View = views::of_stack(&house.stack()).into_iter().collect();
+    assert_eq!(views::differences(&expected, &after), [], "killed at {call} number {number}");
+    let left = views::of_tree(&house.upper()).into_keys().any(|path| path.iter().any(|name| name == workspace::UNFINISHED.as_bytes()));
+    assert!(!left, "killed at {call} number {number}");
+    Some(is_killed)
 }

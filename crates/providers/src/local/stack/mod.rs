@@ -102,6 +102,11 @@ impl From<Trouble> for PlaceError {
                 let suggestion = "give its owner the permission to read it, from inside the environment, and try again".to_owned();
                 Self::InTheWay { message, suggestion }
             }
+            // What was looked at became something else meanwhile.
+            io::ErrorKind::Other => {
+                let suggestion = "try again; if somebody is at work there all the time, put the environment to sleep first".to_owned();
+                Self::InTheWay { message, suggestion }
+            }
             _ => Self::Failed(message),
         }
     }

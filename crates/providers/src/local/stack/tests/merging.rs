@@ -190,3 +190,37 @@ fn a_deep_tree_is_merged_on_a_small_stack() {
         assert_eq!(crate::local::removal::empty(&layer(name), &GO).count, 0);
     }
 }
+
+/// Whoever is not root merges what belongs to them, and would rather not merge than lose what may not be looked into.
+#[test]
+fn an_ordinary_user_merges_everything_or_nothing() {
+    if !super::hostile::is_ordinary("local::stack::tests::merging::an_ordinary_user_merges_everything_or_nothing") {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let layer = |name: &str| directory.path().join(name);
+    write(&layer("one/tree/file"), "content");
+    whiteout(&layer("one/tree/gone"));
+    write(&layer("one/written/gone"), "");
+    attribute(&layer("one/written/gone"), "user.overlay.whiteout", b"y");
+    write(&layer("one/secret"), "not even its owner may read it");
+    let mode = |name: &str, mode: u32| fs::set_permissions(layer(name), std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    mode("one/secret", 0o000);
+    mode("one/tree", 0o500);
+    write(&layer("two/tree/gone"), "");
+    write(&layer("two/written/gone"), "");
+    let (upper, lower) = (Stack::new([layer("one")]), Stack::new([layer("two")]));
+    merge(&upper, Below::Layers(&lower), &layer("merged"), &GO).unwrap();
+    for name in ["merged/tree/gone", "merged/written/gone"] {
+        assert_eq!(fs::symlink_metadata(layer(name)).unwrap().mode() & 0o170_000, 0o020_000, "{name}");
+    }
+    assert_eq!(fs::symlink_metadata(layer("merged/secret")).unwrap().ino(), fs::symlink_metadata(layer("one/secret")).unwrap().ino());
+    assert_eq!(fs::symlink_metadata(layer("merged/tree")).unwrap().mode() & 0o777, 0o500);
+    fs::create_dir(layer("one/closed")).unwrap();
+    mode("one/closed", 0o000);
+    let refused = merge(&upper, Below::Layers(&lower), &layer("refused"), &GO);
+    assert!(matches!(&refused, Err(Trouble::At(path, _)) if path.to_string() == "closed"), "{refused:?}");
+    for (name, open) in [("one/closed", 0o700), ("one/tree", 0o700), ("merged/tree", 0o700)] {
+        mode(name, open);
+    }
+}

@@ -33,6 +33,7 @@ mod targets;
 mod terminal;
 mod users;
 mod wire;
+mod writeback;
 
 pub use apart::{fork_apart, survive_broken_pipes};
 pub use error::{Error, Result};
@@ -42,3 +43,4 @@ pub use place::{Event, Exit, Place, StartFailure, StartStep, Streams, Usage};
 pub use plan::{Access, Bind, Command, Errands, Limit, Network, Overlay, Plan, RootView, Source};
 pub use shed::shed;
 pub use skeleton::Skeleton;
+pub use writeback::begin_writing;

@@ -38,7 +38,7 @@ pub use place::{
 };
 pub use provider::{AskedBy, Listed, NewSandbox, Observation, Provider, ProviderError, Resource};
 pub use providers::Providers;
-pub use settings::{LOG_BYTES, Retention, Settings};
+pub use settings::{Retention, Settings};
 
 /// Seals values that must not be readable in the store.
 pub trait Sealer: Send + Sync {

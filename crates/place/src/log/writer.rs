@@ -28,6 +28,12 @@ impl Default for Caps {
 }
 
 impl Caps {
+    /// So much in all; below a few segments it cannot be less.
+    pub fn of(total: Option<u64>) -> Self {
+        let usual = Self::default();
+        Self { total: total.unwrap_or(usual.total), ..usual }
+    }
+
     /// Segments that are never given up: how a program began is as telling as how it ended.
     fn head(self) -> usize {
         usize::try_from(self.total / self.segment / 4).unwrap_or(1).max(1)

@@ -70,6 +70,7 @@ impl House {
             limits: ProcessLimits::default(),
             fence: 0,
             hold: false,
+            log_bytes: None,
         }
     }
 

@@ -163,7 +163,13 @@ fn what_takes_space_is_counted() {
     workspaces                  [SIZE]
     images                      [SIZE]
     trash                       [SIZE]
+    process output       0      [SIZE]
     ");
+    desk.done(&["run", "--scratch", "--", "head", "-c", "300000", "/dev/zero"]);
+    let usage = desk.json(&["system", "df"]);
+    let output = usage["items"].as_array().unwrap().iter().find(|item| item["what"] == "process output").unwrap();
+    assert_eq!(output["count"], 1);
+    assert!((300_000..400_000).contains(&output["bytes"].as_u64().unwrap()), "{output}");
 }
 
 #[test]

@@ -324,6 +324,17 @@ fn a_posture_that_is_not_enforced_is_shown_as_such() {
 }
 
 #[test]
+fn the_hosts_that_are_allowed_are_shown_with_the_posture() {
+    let desk = Desk::new();
+    desk.done(&["env", "create", "listed", "--network", "allowlist", "--allow-host", "b.example:8443", "--allow-host", "*.a.example"]);
+    for shown in [desk.done(&["env", "view", "listed"]), desk.done(&["env", "posture", "listed"])] {
+        assert!(shown.contains("sandbox.network_access    allowlist: b.example:8443, *.a.example  enforced"), "{shown}");
+    }
+    desk.done(&["env", "create", "empty", "--network", "allowlist"]);
+    assert!(desk.done(&["env", "posture", "empty"]).contains("allowlist: no host"));
+}
+
+#[test]
 fn a_definition_comes_from_a_file_or_from_stdin() {
     let desk = Desk::new();
     desk.write("part.json", r#"{ "idle_timeout": "1h" }"#);

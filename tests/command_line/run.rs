@@ -130,6 +130,16 @@ fn the_directory_is_the_workspace_and_keeps_its_environment() {
     run(".", &["true"]);
     desk.done(&["run", "--network", "disabled", "--", "true"]);
     assert_eq!(environments(&desk).len(), 4);
+    // Hosts are part of it, in whatever order they are named.
+    let listed = |hosts: [&str; 2]| {
+        desk.done(&["run", "--network", "allowlist", "--allow-host", hosts[0], "--allow-host", hosts[1], "--", "true"]);
+        let all = environments(&desk);
+        let made = all.iter().find(|name| name.contains("-network-allowlist-")).unwrap();
+        (all.len(), desk.json(&["env", "view", made])["spec"]["sandbox"]["allowed_hosts"].clone())
+    };
+    assert_eq!(listed(["a.example", "b.example:8443"]), (5, serde_json::json!(["a.example", "b.example:8443"])));
+    assert_eq!(listed(["b.example:8443", "a.example"]).0, 5);
+    assert_eq!(desk.code(&["run", "--allow-host", "a.example", "--", "true"]), 125, "without a list it would say nothing");
     let tags = &desk.json(&["env", "view", &names[1]])["tags"];
     assert_eq!(tags["directory"], desk.work().join("repo").display().to_string());
 }

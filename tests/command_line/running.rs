@@ -99,6 +99,27 @@ fn environments_wake_sleep_and_stop() {
 }
 
 #[test]
+fn what_a_command_left_behind_is_told_of_and_in_the_way() {
+    let desk = Desk::new();
+    desk.done(&["exec", "local-default", "--", "sh", "-c", "sleep 60 > /dev/null 2>&1 &"]);
+    insta::assert_snapshot!(desk.run(&["env", "sleep", "local-default"]), @r"
+    exit code: 3
+    --- stderr ---
+    error: a program runs that a command left behind in environment `local-default` (conflict)
+    hint: wait for them, or end them with `force: true` (`stead env sleep --force`); `stead ps` shows them
+    ");
+    insta::assert_snapshot!(desk.run(&["ps"]), @r"
+    exit code: 0
+    --- stderr ---
+    nothing runs now; --all shows what did
+    1 program runs in local-default that commands left behind; `stead env stop local-default` ends everything in it
+    ");
+    desk.done(&["env", "stop", "local-default"]);
+    desk.done(&["env", "sleep", "local-default"]);
+    assert!(!desk.run(&["ps"]).contains("left behind"));
+}
+
+#[test]
 fn what_is_awake_sees_the_same_after_a_restart() {
     let desk = Desk::alone();
     desk.done(&["up"]);

@@ -39,7 +39,7 @@ pub use place::{
 };
 pub use provider::{AskedBy, DifferencePage, Layers, Listed, NewSandbox, Observation, Provider, ProviderError, Resource, View, Wanted};
 pub use providers::Providers;
-pub use settings::{LOG_BYTES, Retention, Settings};
+pub use settings::{Retention, Settings};
 
 /// Seals values that must not be readable in the store.
 pub trait Sealer: Send + Sync {

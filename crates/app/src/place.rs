@@ -210,6 +210,8 @@ pub enum Frame {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     pub processes: u64,
+    /// Programs that commands left behind when they ended.
+    pub background: u64,
     pub cpu_ms: u64,
     pub memory_bytes: u64,
     /// Whoever keeps it is of another version: it takes nothing new, and ends with its last process.

@@ -24,6 +24,3 @@ pub struct Retention {
     /// What the processes of one environment may have printed together; beyond it the output of those that ended first goes.
     pub log_bytes: u64,
 }
-
-/// The bound on output that an operator need not think about.
-pub const LOG_BYTES: u64 = 1 << 30;

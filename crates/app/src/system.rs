@@ -90,6 +90,11 @@ impl App {
             for (what, bytes) in provider.usage().await? {
                 items.push(UsageItem { what, count: None, bytes: Some(bytes) });
             }
+            if let Some(place) = provider.place() {
+                let stored = place.stored_output().await?;
+                let bytes = stored.iter().map(|(.., size)| size).sum();
+                items.push(UsageItem { what: "process output".to_owned(), count: Some(stored.len() as u64), bytes: Some(bytes) });
+            }
         }
         Ok(items)
     }

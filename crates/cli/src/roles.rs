@@ -55,11 +55,11 @@ fn relay(directory: PathBuf, journal: PathBuf) -> bool {
 }
 
 /// How a server starts what runs beside it: this very program, also when its file has been replaced since.
-pub fn beside(data_dir: &Path, reachable: Vec<String>) -> Roles {
+pub fn beside(data_dir: &Path, reachable: Vec<String>, log_bytes: u64) -> Roles {
     let program = || PathBuf::from("/proc/self/exe");
     let directory = data_dir.join("relay");
     let mut spawner = vec![OsString::from(SPAWNER), local::skeleton(data_dir).into()];
     spawner.extend(std::env::var_os(OTHER_PROTOCOL));
     let relay = vec![OsString::from(RELAY), directory.clone().into(), data_dir.join("egress").into()];
-    Roles { spawner: Spawner::new(program(), spawner), relay: Relay::new(directory, program(), relay), reachable }
+    Roles { spawner: Spawner::new(program(), spawner), relay: Relay::new(directory, program(), relay), reachable, log_bytes }
 }

@@ -68,6 +68,7 @@ codes! {
     FileExists, "file_exists", 409, 3, "There is something of that path already.";
     DirectoryNotEmpty, "directory_not_empty", 409, 3, "The directory has something in it.";
     FileDenied, "file_denied", 403, 5, "What runs inside may not touch that path, or it is read-only there.";
+    PathTooLong, "path_too_long", 409, 3, "What lies there is so deep that its path is longer than the kernel takes.";
     WrongOffset, "wrong_offset", 409, 3, "The file does not end where the request says; `details.size` says where it does.";
     FileFailed, "file_failed", 409, 3, "The file could not be read or written; the message holds what the kernel said.";
     InvalidArchive, "invalid_archive", 400, 2, "The body is no tar archive, is cut off, or holds an entry that may not be unpacked; `details.path` names it.";

@@ -344,6 +344,8 @@ pub enum FileProblem {
     Denied,
     ReadOnly,
     Full,
+    /// Longer than the kernel takes.
+    TooLong,
     /// Not where the caller believes that it ends.
     WrongOffset,
     /// What was to be unpacked is no archive, or holds what may not be unpacked.
@@ -394,6 +396,11 @@ impl From<FileFailure> for Error {
             FileProblem::Full => {
                 (Code::StorageFull, format!("there is no room for `{path}`: {said}"), "remove something, or raise the environment's limit")
             }
+            FileProblem::TooLong => (
+                Code::PathTooLong,
+                format!("a path of {} bytes is longer than the kernel takes: `{}…`", path.as_bytes().len(), shortened(&path)),
+                "list without `recursive`, or list, move or remove what lies in it from further down with a command in the environment",
+            ),
             FileProblem::WrongOffset => (Code::WrongOffset, format!("`{path}` has {said} bytes"), "go on from there"),
             FileProblem::Archive => (
                 Code::InvalidArchive,
@@ -403,12 +410,18 @@ impl From<FileFailure> for Error {
             FileProblem::Pattern => return Error::field("pattern", said).suggestion("say `fixed` to search for the text as it is"),
             FileProblem::Other => (Code::FileFailed, format!("`{path}`: {said}"), "`stead files stat` shows what it is"),
         };
-        let error = Error::new(code, message).suggestion(suggestion).detail("path", path.to_string());
+        let shown = if why == FileProblem::TooLong { shortened(&path) } else { path.to_string() };
+        let error = Error::new(code, message).suggestion(suggestion).detail("path", shown);
         match said.parse::<u64>() {
             Ok(size) if why == FileProblem::WrongOffset => error.detail("size", size),
             _ => error,
         }
     }
+}
+
+/// The beginning of a path that is too long to be shown.
+fn shortened(path: &FilePath) -> String {
+    path.to_string().chars().take(100).collect()
 }
 
 #[cfg(test)]

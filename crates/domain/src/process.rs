@@ -141,8 +141,11 @@ pub struct EnvironmentActivity {
     pub environment_id: EnvironmentId,
     /// Whether there is anything of it but its files.
     pub awake: bool,
-    /// Those that run, children of commands among them.
+    /// Those that run, each with whatever it started.
     pub processes: u64,
+    /// Programs that run although the command that started them has ended.
+    #[serde(default)]
+    pub background: u64,
     /// Processor time of everything since it woke.
     pub cpu_ms: u64,
     pub memory_bytes: u64,

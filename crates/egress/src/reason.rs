@@ -17,7 +17,7 @@ pub enum Reason {
     #[error("nothing listens for this port; name it in allowed_hosts")]
     NoListener,
     // By the address.
-    #[error("the address is not public; the operator may allow it")]
+    #[error("the address is not public; the operator may allow it with `stead serve --egress-allow`")]
     NonPublicAddress,
     #[error("the address hands out the machine's own credentials")]
     MetadataAddress,

@@ -140,6 +140,9 @@ pub struct Start {
     /// Nothing of its output is given up before those who follow it have taken it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hold: bool,
+    /// How much of its output is kept; as much as is usual when it is left out, and of a steward that is older than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_bytes: Option<u64>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -172,6 +175,9 @@ pub enum Answer {
     },
     Activity {
         processes: u64,
+        /// Programs that commands left behind when they ended.
+        #[serde(default)]
+        background: u64,
         cpu_milliseconds: u64,
         memory_bytes: u64,
     },

@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use stead_sandbox::cgroup::{Availability, Group};
-use stead_sandbox::{Skeleton, fork_apart, message};
+use stead_sandbox::{Skeleton, fork_apart, locate_arguments, message};
 
 use crate::blueprint::{ENCLOSED, Order};
 use crate::protocol::LARGEST;
@@ -32,6 +32,7 @@ pub fn run(skeleton: &Path, protocol: u32) -> io::Result<()> {
     if available.has_groups() {
         available.prepare().map_err(io::Error::other)?;
     }
+    locate_arguments();
     let socket = rustix::stdio::stdin();
     let mut stewards: Vec<OwnedFd> = Vec::new();
     let mut buffer = vec![0; LARGEST];

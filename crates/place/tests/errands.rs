@@ -4,12 +4,13 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use stead_domain::changes::EntryType;
 use stead_domain::files::{FileEntry, FileOrder, FileProblem};
 use stead_domain::ids::EnvironmentId;
 use stead_place::blueprint::WorkspaceKind;
 use stead_place::client::Trouble;
-use stead_place::protocol::{Errand, Refusal};
+use stead_place::protocol::{Answer, Call, Errand, Refusal};
 
 mod house;
 
@@ -205,4 +206,45 @@ async fn an_errand_that_is_cut_off_leaves_nothing() {
     assert!(matches!(house.stewards.errand(&blueprint, 4, &order).await, Err(Trouble::Refused(Refusal::Fenced))));
     house.stewards.errand(&blueprint, 5, &order).await.unwrap();
     house.stewards.sleep(blueprint.environment, true).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_tree_that_is_too_deep_to_be_named_is_not_listed_in_part() {
+    let house = House::new();
+    let blueprint = house.blueprint(EnvironmentId::new(&house.context));
+    let name = "deep".repeat(60);
+    let directory = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+    let mut at = rustix::fs::open(house.data.join("workspace"), directory, Mode::empty()).unwrap();
+    for _ in 0..20 {
+        mkdirat(&at, &name, Mode::from_raw_mode(0o755)).unwrap();
+        at = openat(&at, &name, directory, Mode::empty()).unwrap();
+    }
+    let list = |recursive| FileOrder::List { path: path("."), recursive, after: None, limit: 1000 };
+    assert_eq!(errand(&house, &blueprint, list(true), None).await.unwrap_err(), FileProblem::TooLong);
+    assert_eq!(errand(&house, &blueprint, list(false), None).await.unwrap().entries.len(), 1);
+}
+
+#[tokio::test]
+async fn neither_init_nor_an_errand_tells_others_inside_of_the_host() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let blueprint = house.blueprint(environment);
+    let watch = Errand { directory: "/workspace".into(), order: FileOrder::Watch { path: path("."), recursive: false } };
+    let mut watching = house.stewards.errand(&blueprint, 0, &watch).await.unwrap();
+    watching.next().await.unwrap();
+    let look = house.start(
+        "for d in /proc/[0-9]*; do name=$(tr '\\0' ' ' < $d/cmdline); cat $d/maps > /dev/null 2>&1 && how=open || how=closed; echo $how: $name; done",
+    );
+    house.stewards.start(&blueprint, &look).await.unwrap();
+    house.until_over(environment, look.process).await;
+    let seen = house.text(environment, look.process, None).await;
+    assert!(seen.lines().any(|line| line == "closed: init") && seen.lines().any(|line| line == "closed: errand"), "{seen}");
+    assert!(!seen.contains(&house.data.display().to_string()) && !seen.contains("skeleton"), "{seen}");
+    // It is none of those that a command left behind, and those are counted.
+    let left = house.start("sleep 1000 & sleep 1000 & exit 0");
+    house.stewards.start(&blueprint, &left).await.unwrap();
+    house.until_over(environment, left.process).await;
+    let activity = house.stewards.call(environment, Call::Activity, &[]).await.unwrap();
+    assert!(matches!(activity, Answer::Activity { processes: 0, background: 2, .. }), "{activity:?}");
+    house.stewards.sleep(environment, true).await.unwrap();
 }

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::apart::{above_standard, close_all_but, end_with, reset_signals};
+use crate::arguments;
 use crate::error::Step;
 use crate::family;
 use crate::place::{StartFailure, StartStep};
@@ -15,6 +16,9 @@ use crate::shed::shed;
 use crate::spawn::{Prepared, Stack};
 use crate::terminal;
 use crate::wire::{Reader, Writer};
+
+/// What an errand shows as its arguments, so that it is told apart from what commands left behind.
+pub const ERRAND_NAME: &[u8] = b"errand";
 
 pub const START: u8 = 1;
 pub const SIGNAL: u8 = 2;
@@ -80,6 +84,7 @@ fn run_errand(errands: Errands, descriptor: OwnedFd) {
     if unsafe { libc::fork() } == 0 {
         end_with(|| {
             let kept = [above_standard(descriptor)?];
+            let _ = arguments::replace(ERRAND_NAME);
             rustix::process::setsid().map(drop).step("leave init's session")?;
             close_all_but(&kept)?;
             reset_signals();

@@ -6,6 +6,7 @@
 //! same reason it should hold nothing at that time that the inside must never see, although init hides its memory from all others.
 
 mod apart;
+mod arguments;
 mod capabilities;
 pub mod cgroup;
 mod error;
@@ -33,12 +34,16 @@ mod targets;
 mod terminal;
 mod users;
 mod wire;
+mod writeback;
 
 pub use apart::{fork_apart, survive_broken_pipes};
+pub use arguments::locate_arguments;
 pub use error::{Error, Result};
+pub use init::ERRAND_NAME;
 pub use landlock::{keeps_abstract_sockets_apart, version as landlock_version};
 pub use outlets::{NAME_SERVER, Outlet, Outlets};
 pub use place::{Event, Exit, Place, StartFailure, StartStep, Streams, Usage};
 pub use plan::{Access, Bind, Command, Errands, Limit, Network, Overlay, Plan, RootView, Source};
 pub use shed::shed;
 pub use skeleton::Skeleton;
+pub use writeback::begin_writing;

@@ -18,7 +18,7 @@ use crate::plan::{Command, Network, Plan};
 use crate::reserve::{self, Reserved};
 use crate::root::{self, Sources, Trees};
 use crate::wire::{Reader, Writer};
-use crate::{capabilities, landlock, message, seccomp};
+use crate::{arguments, capabilities, landlock, message, seccomp};
 
 /// A running place. Dropping it ends everything inside.
 pub struct Place {
@@ -337,6 +337,8 @@ fn namespaces(plan: &Plan) -> u64 {
 /// The first process inside, from its birth to its end.
 fn inside(plan: &Plan, identity: Identity, trees: Option<Trees>, socket: &OwnedFd) -> Result<()> {
     reset_signals();
+    // They name directories of the host.
+    arguments::replace(b"init").step("hide the keeper's arguments")?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).step("end with the keeper")?;
     Reader::receive(socket.as_fd()).step("wait for the maps")?.ok_or(Error::Ended)?;
     rustix::process::setsid().map(drop).step("leave the keeper's session")?;

@@ -17,7 +17,7 @@ impl Kind {
     pub const ALL: [Self; 5] = [Self::Server, Self::Spawner, Self::Steward, Self::Init, Self::Relay];
 }
 
-/// A process that names the data directory: its pid, its parent's, its role, and whether it is the first of a place.
+/// A process that names the data directory, or the first of a place that such a one keeps: its pid, its parent's, its role, and which it is.
 pub struct Found {
     pub pid: i32,
     parent: i32,
@@ -27,18 +27,23 @@ pub struct Found {
 
 pub fn all(data_dir: &Path) -> Vec<Found> {
     let mark = format!("{}/", data_dir.display());
-    let found = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
-        let line = String::from_utf8_lossy(&line).into_owned();
-        let role = line.split('\0').nth(1).filter(|_| line.contains(&mark))?.to_owned();
-        let status = std::fs::read_to_string(entry.path().join("status")).ok()?;
-        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
-        let parent = field("PPid:")?.trim().parse().ok()?;
-        let is_first = field("NSpid:")?.split_whitespace().count() > 1;
-        Some(Found { pid, parent, role, is_first })
-    });
-    found.collect()
+    let found: Vec<Found> = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+            let line = String::from_utf8_lossy(&line).into_owned();
+            let role = line.split('\0').nth(1).filter(|_| line.contains(&mark)).unwrap_or_default().to_owned();
+            let status = std::fs::read_to_string(entry.path().join("status")).ok()?;
+            let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+            let parent = field("PPid:")?.trim().parse().ok()?;
+            let is_first = field("NSpid:")?.split_whitespace().count() > 1;
+            Some(Found { pid, parent, role, is_first })
+        })
+        .collect();
+    let keepers: Vec<i32> = found.iter().filter(|found| found.role == "spawner").map(|found| found.pid).collect();
+    found.into_iter().filter(|found| !found.role.is_empty() || (found.is_first && keepers.contains(&found.parent))).collect()
 }
 
 /// One of a kind, if there is one now.
@@ -46,7 +51,7 @@ pub fn victim(data_dir: &Path, server: i32, kind: Kind, which: u64) -> Option<Pi
     let is_it = |found: &Found| match kind {
         Kind::Server => false,
         Kind::Relay => found.role == "relay",
-        Kind::Init => found.role == "spawner" && found.is_first,
+        Kind::Init => found.is_first,
         // The spawner is the server's child and stewards are not.
         Kind::Spawner => found.role == "spawner" && !found.is_first && found.parent == server,
         Kind::Steward => found.role == "spawner" && !found.is_first && found.parent != server,

@@ -53,11 +53,11 @@ impl App {
             let _shut = app.gates.shut(id).await;
             let (environment, ground) = app.awake_or_not(&whose, id).await?;
             let place = ground.place()?;
-            let running = place.activity(id).await?.map_or(0, |activity| activity.processes);
-            if running > 0 && !force {
-                let what = if running == 1 { "a process runs".to_owned() } else { format!("{running} processes run") };
+            let activity = place.activity(id).await?.unwrap_or_default();
+            if !force && let Some(what) = in_the_way(&activity) {
                 return Err(Error::new(Code::Conflict, format!("{what} in environment `{}`", environment.name))
-                    .detail("processes", running)
+                    .detail("processes", activity.processes)
+                    .detail("background", activity.background)
                     .suggestion("wait for them, or end them with `force: true` (`stead env sleep --force`); `stead ps` shows them"));
             }
             app.note_life(&whose, &environment, "environment.sleep").await?;
@@ -72,8 +72,8 @@ impl App {
         let (environment, ground) = self.awake_or_not(entered, id).await?;
         let activity = within(ground.place()?.activity(id)).await?;
         let awake = activity.is_some();
-        let Activity { processes, cpu_ms, memory_bytes, draining } = activity.unwrap_or_default();
-        Ok(EnvironmentActivity { environment_id: environment.id, awake, processes, cpu_ms, memory_bytes, draining })
+        let Activity { processes, background, cpu_ms, memory_bytes, draining } = activity.unwrap_or_default();
+        Ok(EnvironmentActivity { environment_id: environment.id, awake, processes, background, cpu_ms, memory_bytes, draining })
     }
 
     /// Ends everything inside, and then it sleeps.
@@ -157,4 +157,20 @@ impl App {
             }
         }
     }
+}
+
+/// What keeps an environment from sleeping by itself.
+fn in_the_way(activity: &Activity) -> Option<String> {
+    let processes = match activity.processes {
+        0 => None,
+        1 => Some("a process runs".to_owned()),
+        several => Some(format!("{several} processes run")),
+    };
+    let background = match activity.background {
+        0 => None,
+        1 => Some("a program runs that a command left behind".to_owned()),
+        several => Some(format!("{several} programs run that commands left behind")),
+    };
+    let all: Vec<String> = processes.into_iter().chain(background).collect();
+    (!all.is_empty()).then(|| all.join(", and "))
 }

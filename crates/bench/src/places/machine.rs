@@ -54,11 +54,15 @@ fn below(all: &[Running], top: u32) -> Vec<u32> {
     found
 }
 
-/// What a server on this data directory has started and what it left: everything below it, and everything that has the directory in its
-/// command line, for stewards outlive servers and belong to nobody then.
+/// What a server on this data directory has started and what it left: everything below it, and below everything that has the directory in
+/// its command line, for stewards outlive servers and belong to nobody then.
 pub fn started_by(server: u32, data: &Path) -> Vec<u32> {
-    let mut pids = below(&everything(), server);
-    pids.extend(mentioning(data));
+    let all = everything();
+    let mut pids = below(&all, server);
+    for named in mentioning(data) {
+        pids.push(named);
+        pids.extend(below(&all, named));
+    }
     pids.sort_unstable();
     pids.dedup();
     pids.retain(|pid| *pid != server);

@@ -21,6 +21,7 @@ goes inside, and Ctrl-\\ three times in a row leaves.";
 Examples:
   stead run -- pytest -q                      on the project around this directory
   stead run --network disabled -- make        without any network
+  stead run --network allowlist --allow-host pypi.org --allow-host files.pythonhosted.org -- pip download requests
   stead run --scratch --rm -- sh -c 'date > x; cat x'
   stead run --env web -- git status
   stead run --timeout 30s -e CI=1 -- ./slow.sh < input > output
@@ -31,7 +32,7 @@ own, which is made the first time and used again. A definition local-default or 
 {EXIT_CODES}"))]
 pub struct Run {
     /// In this environment, instead of one for this directory
-    #[arg(long = "env", value_name = "ENVIRONMENT", conflicts_with_all = ["scratch", "remove", "network"], add = completion::environments())]
+    #[arg(long = "env", value_name = "ENVIRONMENT", conflicts_with_all = ["scratch", "remove", "network", "allowed_hosts"], add = completion::environments())]
     pub environment: Option<String>,
     /// With an empty workspace that Stead keeps, instead of this directory
     #[arg(long)]
@@ -42,6 +43,9 @@ pub struct Run {
     /// What of the network it reaches
     #[arg(long, value_name = "ACCESS", value_parser = one_of!(NetworkAccess))]
     pub network: Option<NetworkAccess>,
+    /// A host that it reaches with `--network allowlist`: host, host:port or *.suffix
+    #[arg(long = "allow-host", value_name = "HOST", requires = "network")]
+    pub allowed_hosts: Vec<String>,
     /// Accept a posture that the provider does not enforce
     #[arg(long)]
     pub allow_unenforced: bool,

@@ -44,6 +44,22 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     total.to_string().parse().map_err(|_| wrong())
 }
 
+/// A size as people type it: bytes, or a whole number of binary units.
+pub fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is not a size such as 64MiB, 1GiB or 1048576");
+    let at = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let shift = match unit.trim_start() {
+        "" => 0,
+        "KiB" => 10,
+        "MiB" => 20,
+        "GiB" => 30,
+        "TiB" => 40,
+        _ => return Err(wrong()),
+    };
+    number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift)).ok_or_else(wrong)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +71,16 @@ mod tests {
         assert_eq!(said("host:/a:/b:rw").unwrap().2, MountAccess::ReadWrite);
         for wrong in ["", "/a:/b", "host:/a", "host:/a:/b:wo", "host:/a:/b:ro:x"] {
             assert!(mount(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_binary_units() {
+        for (typed, bytes) in [("0", 0), ("17", 17), ("4KiB", 4096), ("64MiB", 64 << 20), ("1 GiB", 1 << 30), ("2TiB", 2 << 40)] {
+            assert_eq!(size(typed), Ok(bytes), "{typed}");
+        }
+        for wrong in ["", "MiB", "1MB", "1mib", "-1", "1.5GiB", "99999999999999TiB", "64MiB "] {
+            assert!(size(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! The server's settings, from the command line, the environment, the configuration file and the defaults, in that order.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -32,6 +33,8 @@ struct File {
     keep_audit: Option<String>,
     keep_tombstones: Option<String>,
     keep_logs: Option<String>,
+    keep_process_log: Option<String>,
+    keep_environment_logs: Option<String>,
 }
 
 /// Everything settled.
@@ -54,6 +57,9 @@ pub struct Configuration {
     pub keep_audit: Duration,
     pub keep_tombstones: Duration,
     pub keep_logs: Duration,
+    /// In bytes, of one process and of all of an environment.
+    pub keep_process_log: u64,
+    pub keep_environment_logs: u64,
     pub detach: bool,
 }
 
@@ -61,6 +67,10 @@ const DEFAULT_RATE_LIMIT: u32 = 60_000;
 const KEEP_AUDIT: Duration = Duration::from_secs(8760 * 3600);
 const KEEP_TOMBSTONES: Duration = Duration::from_secs(720 * 3600);
 const KEEP_LOGS: Duration = Duration::from_secs(168 * 3600);
+const KEEP_PROCESS_LOG: u64 = 64 << 20;
+const KEEP_ENVIRONMENT_LOGS: u64 = 1 << 30;
+/// Less would leave no beginning and no end of it, and more would be files without number.
+const PROCESS_LOG: RangeInclusive<u64> = 4 << 20..=16 << 30;
 /// What the kernel takes for the path of a unix socket.
 const LONGEST_SOCKET_PATH: usize = 107;
 
@@ -87,6 +97,10 @@ impl Configuration {
         };
         let aliases = if options.provider_alias.is_empty() { file.provider_alias } else { options.provider_alias };
         let log_format = options.log_format.or(file.log_format).unwrap_or_else(|| "text".to_owned());
+        let (keep_process_log, keep_environment_logs) = log_sizes(
+            options.keep_process_log.or(file.keep_process_log).as_deref(),
+            options.keep_environment_logs.or(file.keep_environment_logs).as_deref(),
+        )?;
         Ok(Self {
             listen: options.listen.or(file.listen),
             socket,
@@ -107,6 +121,8 @@ impl Configuration {
             keep_audit: parse_duration("keep_audit", options.keep_audit.or(file.keep_audit), KEEP_AUDIT)?,
             keep_tombstones: parse_duration("keep_tombstones", options.keep_tombstones.or(file.keep_tombstones), KEEP_TOMBSTONES)?,
             keep_logs: parse_duration("keep_logs", options.keep_logs.or(file.keep_logs), KEEP_LOGS)?,
+            keep_process_log,
+            keep_environment_logs,
             detach: options.detach,
         })
     }
@@ -149,6 +165,25 @@ fn parse_duration(name: &str, text: Option<String>, default: Duration) -> Result
     text.map_or(Ok(default), |text| words::duration(&text).map_err(|error| usage(format!("{name}: {error}"))))
 }
 
+/// How much is kept of one process and of all of an environment, in bytes.
+fn log_sizes(process: Option<&str>, environment: Option<&str>) -> Result<(u64, u64)> {
+    let size = |name: &str, text: &str| words::size(text).map_err(|error| usage(format!("{name}: {error}")));
+    let kept = process.map_or(Ok(KEEP_PROCESS_LOG), |text| size("keep_process_log", text))?;
+    if !PROCESS_LOG.contains(&kept) {
+        return Err(
+            usage("keep_process_log is outside of 4MiB to 16GiB".to_owned()).suggestion("choose a size between them; 64MiB is usual")
+        );
+    }
+    let Some(text) = environment else { return Ok((kept, KEEP_ENVIRONMENT_LOGS.max(kept))) };
+    let all = size("keep_environment_logs", text)?;
+    if all < kept {
+        // The output of a process that has just ended would be the first to go.
+        let message = "keep_environment_logs is less than what is kept of one process";
+        return Err(usage(message.to_owned()).suggestion("raise it, or lower keep_process_log"));
+    }
+    Ok((kept, all))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,6 +216,19 @@ mod tests {
         assert!(settle("tls_cert = 'x'", |_| ()).is_err());
         assert!(settle("keep_audit = 'long'", |_| ()).is_err());
         assert!(settle("", |options| options.socket = Some(format!("/{}", "x".repeat(120)).into())).is_err());
+    }
+
+    #[test]
+    fn logs_are_kept_within_sane_bounds() {
+        let sizes = |config: &str| settle(config, |_| ()).map(|settled| (settled.keep_process_log, settled.keep_environment_logs));
+        assert_eq!(sizes("").unwrap(), (64 << 20, 1 << 30));
+        assert_eq!(sizes("keep_process_log = '4MiB'\nkeep_environment_logs = '5MiB'").unwrap(), (4 << 20, 5 << 20));
+        assert_eq!(sizes("keep_process_log = '2GiB'").unwrap(), (2 << 30, 2 << 30), "what one may keep, all together may");
+        for wrong in ["'1MiB'", "'17GiB'", "'0'", "'much'", "'-1'"] {
+            assert!(sizes(&format!("keep_process_log = {wrong}")).is_err(), "{wrong}");
+        }
+        let error = sizes("keep_environment_logs = '63MiB'").unwrap_err();
+        assert!(error.message().contains("less than what is kept of one process") && error.suggested().is_some(), "{error}");
     }
 
     #[test]

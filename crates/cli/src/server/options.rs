@@ -57,6 +57,12 @@ pub struct ServeOptions {
     /// How long the records and the output of processes are kept after their end [default: 168h]
     #[arg(long, env = "STEAD_KEEP_LOGS", value_name = "DURATION")]
     pub keep_logs: Option<String>,
+    /// How much is kept of the output of one process, from 4MiB to 16GiB; past it the middle goes [default: 64MiB]
+    #[arg(long, env = "STEAD_KEEP_PROCESS_LOG", value_name = "SIZE")]
+    pub keep_process_log: Option<String>,
+    /// How much is kept of the output of all processes of one environment; past it that of the processes that began first goes, once they are over [default: 1GiB]
+    #[arg(long, env = "STEAD_KEEP_ENVIRONMENT_LOGS", value_name = "SIZE")]
+    pub keep_environment_logs: Option<String>,
     /// Leave the terminal's session, so that logging out does not end the server
     #[arg(long, hide = true)]
     pub detach: bool,

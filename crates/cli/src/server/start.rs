@@ -41,7 +41,7 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
 
     let local = Local::open(&configuration.data_dir, &installation, host, configuration.allow_host_paths.clone())?;
-    let beside = roles::beside(&configuration.data_dir, configuration.egress_allow.clone());
+    let beside = roles::beside(&configuration.data_dir, configuration.egress_allow.clone(), configuration.keep_process_log);
     let local: Arc<dyn Provider> = Arc::new(local.with_processes(&configuration.data_dir, beside, abilities));
     let mut providers = Providers::default().with(local);
     for (name, served_by) in &configuration.provider_aliases {
@@ -56,7 +56,7 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
             audit: configuration.keep_audit.into(),
             tombstones: configuration.keep_tombstones.into(),
             logs: configuration.keep_logs.into(),
-            log_bytes: stead_app::LOG_BYTES,
+            log_bytes: configuration.keep_environment_logs,
         },
     };
     let app = App::new(store, context.clone(), providers, sealer(&directory, &context)?, app_settings, host);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use stead_domain::ids::ProcessId;
 use tokio::io::AsyncReadExt;
@@ -15,6 +16,9 @@ use tokio_util::task::TaskTracker;
 use super::outgoing::Outgoing;
 use crate::blueprint::Blueprint;
 use crate::protocol::{Answer, Call, Decoder, LAST, PROTOCOL, Progress, Refusal, Request, Start, Word, encode};
+
+/// How long a steward may take to say who it is: it does nothing for longer but wait for a disk.
+const HELLO: Duration = Duration::from_secs(10);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -90,10 +94,17 @@ impl Connection {
         }
     }
 
-    /// Speaks to a steward that is there, and learns what it keeps.
+    /// Speaks to a steward that is there, and learns what it keeps. One that is stopped, or hangs on its disk, is not waited for without end.
     pub async fn again(stream: UnixStream, tasks: &TaskTracker) -> Result<Arc<Self>, Trouble> {
+        Self::again_within(HELLO, stream, tasks).await
+    }
+
+    async fn again_within(patience: Duration, stream: UnixStream, tasks: &TaskTracker) -> Result<Arc<Self>, Trouble> {
         let connection = Self::over(stream, tasks);
-        match connection.call(Call::Hello { protocol: PROTOCOL }, &[]).await? {
+        let hello = connection.call(Call::Hello { protocol: PROTOCOL }, &[]);
+        let silent =
+            |_| Trouble::Broken("the keeper of the environment does not answer; it may be stopped, or waiting for its disk".to_owned());
+        match tokio::time::timeout(patience, hello).await.map_err(silent)?? {
             Answer::Hello { protocol, processes, spec_version, .. } if (LAST..=PROTOCOL).contains(&protocol) => {
                 connection.protocol.store(protocol, Ordering::Relaxed);
                 connection.version.store(spec_version, Ordering::Relaxed);
@@ -287,5 +298,19 @@ async fn listen(mut reading: OwnedReadHalf, shared: &Shared) -> io::Result<()> {
                 Word::Progress(progress) => shared.news(progress),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_keeper_that_says_nothing_is_not_waited_for() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let outcome = Connection::again_within(Duration::from_millis(1), ours, &TaskTracker::new()).await;
+        assert!(matches!(outcome, Err(Trouble::Broken(message)) if message.contains("does not answer")));
+        // It was there all the time.
+        drop(theirs);
     }
 }

@@ -5,9 +5,10 @@ use std::fs::{self, Metadata};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
+use rustix::io::Errno;
 use stead_domain::Timestamp;
 use stead_domain::changes::EntryType;
-use stead_domain::files::{FileEntry, FilePath, FileWord};
+use stead_domain::files::{FileEntry, FilePath, FileProblem, FileWord};
 
 use super::voice::Voice;
 use crate::tree::trouble::{At, Result, as_path};
@@ -62,7 +63,13 @@ impl Listing<'_> {
                 continue;
             }
             let inner = path.join(name);
-            let Ok(metadata) = fs::symlink_metadata(as_path(&inner)) else { continue };
+            let metadata = match fs::symlink_metadata(as_path(&inner)) {
+                Ok(metadata) => metadata,
+                // Nothing below it could be named in any other call either: a list that left it out would look whole.
+                Err(error) if error.raw_os_error() == Some(Errno::NAMETOOLONG.raw_os_error()) => return Err(error).at(&inner),
+                // Gone by now, or closed to us.
+                Err(_) => continue,
+            };
             // Told of on the last page, though perhaps not all that it holds.
             let is_known = reached == Some(name);
             if !is_known {
@@ -79,10 +86,14 @@ impl Listing<'_> {
             }
             if self.recursive && metadata.is_dir() {
                 // One that is closed to us, or gone by now, has nothing to tell.
-                if let Ok(names) = names_in(&inner)
-                    && self.names(&inner, names, if is_known { after } else { None })?
-                {
-                    return Ok(true);
+                match names_in(&inner) {
+                    Ok(names) => {
+                        if self.names(&inner, names, if is_known { after } else { None })? {
+                            return Ok(true);
+                        }
+                    }
+                    Err(failure) if failure.why == FileProblem::TooLong => return Err(failure),
+                    Err(_) => {}
                 }
             }
         }

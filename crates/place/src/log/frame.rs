@@ -3,6 +3,8 @@
 use stead_domain::Timestamp;
 use stead_domain::process::OutputStream;
 
+use super::opening::Key;
+
 /// What a frame holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -49,10 +51,10 @@ pub const HEADER: usize = 28;
 const MARK: [u8; 3] = *b"stl";
 
 impl Header {
-    pub fn new(kind: Kind, offset: u64, at: Timestamp, bytes: &[u8]) -> Self {
+    pub fn new(key: Option<Key>, kind: Kind, offset: u64, at: Timestamp, bytes: &[u8]) -> Self {
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let mut header = Self { kind, length, offset, at, checksum: 0 };
-        header.checksum = header.sum(bytes);
+        header.checksum = header.sum(key, bytes);
         header
     }
 
@@ -66,8 +68,9 @@ impl Header {
         fields
     }
 
-    fn sum(&self, bytes: &[u8]) -> u32 {
+    fn sum(&self, key: Option<Key>, bytes: &[u8]) -> u32 {
         let mut sum = crc32fast::Hasher::new();
+        key.iter().for_each(|key| sum.update(key.bytes()));
         sum.update(&self.fields());
         sum.update(bytes);
         sum.finalize()
@@ -91,8 +94,8 @@ impl Header {
         (fields[..3] == MARK).then(|| fields[4..].iter().rev().fold(0, |sum, byte| (sum << 8) | usize::from(*byte)))
     }
 
-    /// The frame at the beginning of `bytes`, if it is whole and unharmed.
-    pub fn parse(bytes: &[u8]) -> Option<(Self, &[u8])> {
+    /// The frame at the beginning of `bytes`, if it is whole, unharmed and of the segment with this key.
+    pub fn parse(key: Option<Key>, bytes: &[u8]) -> Option<(Self, &[u8])> {
         let fields = bytes.get(..HEADER)?;
         if fields[..3] != MARK {
             return None;
@@ -105,7 +108,7 @@ impl Header {
             checksum: u32::from_le_bytes(fields[24..].try_into().ok()?),
         };
         let payload = bytes.get(HEADER..HEADER.checked_add(header.length as usize)?)?;
-        (header.sum(payload) == header.checksum).then_some((header, payload))
+        (header.sum(key, payload) == header.checksum).then_some((header, payload))
     }
 }
 
@@ -125,14 +128,17 @@ mod tests {
             harm: prop::sample::Index,
             bit in 0..8,
         ) {
-            let header = Header::new(kind, offset, Timestamp::from_microseconds(microseconds), &bytes);
+            for key in [None, Some(Key::random().unwrap())] {
+            let header = Header::new(key, kind, offset, Timestamp::from_microseconds(microseconds), &bytes);
             let mut whole = header.to_bytes().to_vec();
             whole.extend(&bytes);
-            prop_assert_eq!(Header::parse(&whole), Some((header, bytes.as_slice())));
-            prop_assert_eq!(Header::parse(&whole[..whole.len() - 1]), None);
+            prop_assert_eq!(Header::parse(key, &whole), Some((header, bytes.as_slice())));
+            prop_assert_eq!(Header::parse(Some(Key::random().unwrap()), &whole), None);
+            prop_assert_eq!(Header::parse(key, &whole[..whole.len() - 1]), None);
             let at = harm.index(whole.len());
             whole[at] ^= 1u8 << bit;
-            prop_assert_eq!(Header::parse(&whole), None);
+            prop_assert_eq!(Header::parse(key, &whole), None);
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use stead_domain::ids::ProcessId;
 use stead_domain::process::{OutputStream, ProcessExit};
 
 use super::frame::{Header, Kind};
+use super::opening::{Identity, OPENING};
 use super::segments;
 
 /// Bytes of one stream, or the notice that some are no longer there.
@@ -111,7 +112,14 @@ fn first_of(directory: &Path, process: ProcessId, from: u64) -> io::Result<Optio
 fn open(directory: &Path, process: ProcessId, mark: Mark) -> io::Result<Option<Window>> {
     match File::open(segments::path(directory, process, mark.segment)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        outcome => Ok(Some(Window { file: outcome?, segment: mark.segment, position: mark.position, bytes: Vec::new(), passed: 0 })),
+        outcome => Ok(Some(Window {
+            file: outcome?,
+            segment: mark.segment,
+            identity: Identity::Another,
+            position: mark.position,
+            bytes: Vec::new(),
+            passed: 0,
+        })),
     }
 }
 
@@ -119,6 +127,8 @@ fn open(directory: &Path, process: ProcessId, mark: Mark) -> io::Result<Option<W
 struct Window {
     file: File,
     segment: u64,
+    /// Not known before something is there, and the same from then on: whatever else the file becomes has another key.
+    identity: Identity,
     /// Where in the file `bytes` begin.
     position: u64,
     bytes: Vec<u8>,
@@ -140,14 +150,25 @@ impl Window {
 
     /// The next whole frame; none when it is not there, or not yet. Whoever wants so many bytes has them read in one go.
     fn frame(&mut self, wanted: usize) -> io::Result<Option<(Header, &[u8])>> {
-        if !self.holds(super::frame::HEADER, wanted)? {
+        if !self.is_known()? || !self.holds(super::frame::HEADER, wanted)? {
             return Ok(None);
         }
         let Some(length) = Header::length_of(&self.bytes[self.passed..]) else { return Ok(None) };
         if !self.holds(super::frame::HEADER + length, wanted)? {
             return Ok(None);
         }
-        Ok(Header::parse(&self.bytes[self.passed..]))
+        Ok(Header::parse(self.identity.key(), &self.bytes[self.passed..]))
+    }
+
+    /// Whether the file holds something of this segment.
+    fn is_known(&mut self) -> io::Result<bool> {
+        if self.identity == Identity::Another {
+            let mut bytes = [0; OPENING];
+            let read = self.file.read_at(&mut bytes, 0)?;
+            self.identity = Identity::of(&bytes[..read], self.segment);
+            self.position = self.position.max(self.identity.frames_at() as u64);
+        }
+        Ok(self.identity != Identity::Another)
     }
 
     /// Reads on until so many bytes are there; whether they are.
@@ -185,6 +206,13 @@ impl Window {
         self.position += self.passed as u64;
         self.passed = 0;
         self.bytes.clear();
+        // Where this one ends the next one begins, unless it was given up.
+        if reached > present
+            && let Some(next) = open(directory, process, Mark { segment: reached, position: 0 })?
+        {
+            *self = next;
+            return Ok(true);
+        }
         for segment in segments::list(directory, process)?.into_iter().filter(|segment| segment.begins > present) {
             // It was written to before the next one was made, and maybe after we looked.
             if segment.begins > reached && self.frame(0)?.is_some() {
@@ -235,8 +263,9 @@ pub fn last_words(directory: &Path, process: ProcessId) -> io::Result<Option<Las
         };
         let at = Timestamp::from_microseconds(modified.saturating_mul(1_000_000));
         let mut here = LastWords { end: segment.begins, exit: None, closed: false, at };
-        let mut rest = bytes.as_slice();
-        while let Some((header, payload)) = Header::parse(rest) {
+        let identity = Identity::of(&bytes, segment.begins);
+        let mut rest = if identity == Identity::Another { &[] } else { &bytes[identity.frames_at()..] };
+        while let Some((header, payload)) = Header::parse(identity.key(), rest) {
             rest = &rest[super::frame::HEADER + payload.len()..];
             here.end = header.offset + header.covers();
             here.at = header.at;

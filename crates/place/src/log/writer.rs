@@ -10,7 +10,8 @@ use stead_domain::Timestamp;
 use stead_domain::ids::ProcessId;
 use stead_domain::process::ProcessExit;
 
-use super::frame::{HEADER, Header, Kind};
+use super::frame::{Header, Kind};
+use super::opening::{Key, Opening};
 use super::segments::{self, Segment};
 
 /// How much is kept of one process.
@@ -27,6 +28,12 @@ impl Default for Caps {
 }
 
 impl Caps {
+    /// So much in all; below a few segments it cannot be less.
+    pub fn of(total: Option<u64>) -> Self {
+        let usual = Self::default();
+        Self { total: total.unwrap_or(usual.total), ..usual }
+    }
+
     /// Segments that are never given up: how a program began is as telling as how it ended.
     fn head(self) -> usize {
         usize::try_from(self.total / self.segment / 4).unwrap_or(1).max(1)
@@ -60,6 +67,8 @@ pub struct LogWriter {
     unsynced: Vec<(u64, File)>,
     /// Where the present segment begins.
     begins: u64,
+    /// Of the present segment, if its file was or will be another one.
+    key: Option<Key>,
     /// From here on nothing is given up.
     held: Option<u64>,
 }
@@ -87,6 +96,7 @@ impl LogWriter {
             dirty: true,
             unsynced: Vec::new(),
             begins: 0,
+            key: None,
             held: None,
         })
     }
@@ -122,30 +132,38 @@ impl LogWriter {
         if self.filled >= self.caps.segment {
             self.next_segment()?;
         }
-        let header = Header::new(kind, self.end, at, bytes);
+        let header = Header::new(self.key, kind, self.end, at, bytes);
         let start = self.filled;
         if let Err(error) = self.write_whole(&header.to_bytes(), bytes) {
             // Half a frame would hide everything after it.
             let _ = self.file.set_len(start);
             let _ = io::Seek::seek(&mut self.file, io::SeekFrom::Start(start));
+            self.filled = start;
             return Err(error);
         }
-        self.filled += (HEADER + bytes.len()) as u64;
         self.end += header.covers();
         // That nothing more comes is found out again without it.
         self.dirty |= kind != Kind::Closed;
         Ok(())
     }
 
+    /// Writes a frame, and before the first one what the segment begins with.
     fn write_whole(&mut self, header: &[u8], bytes: &[u8]) -> io::Result<()> {
-        let written = self.file.write_vectored(&[IoSlice::new(header), IoSlice::new(bytes)])?;
-        if written < header.len() {
-            self.file.write_all(&header[written..])?;
+        let opening = self.key.filter(|_| self.filled == 0).map(|key| Opening { begins: self.begins, key }.to_bytes());
+        let parts = [opening.as_ref().map_or(&[][..], |opening| opening), header, bytes];
+        let mut slices = parts.map(IoSlice::new);
+        let mut rest = &mut slices[..];
+        // Takes away empty ones, too.
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            match self.file.write_vectored(rest) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(written) => IoSlice::advance_slices(&mut rest, written),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
         }
-        let rest = written.saturating_sub(header.len());
-        if rest < bytes.len() {
-            self.file.write_all(&bytes[rest..])?;
-        }
+        self.filled += parts.iter().map(|part| part.len() as u64).sum::<u64>();
         Ok(())
     }
 
@@ -157,6 +175,8 @@ impl LogWriter {
     }
 
     pub fn sync(&mut self) -> io::Result<()> {
+        #[cfg(feature = "steward")]
+        self.unsynced.iter().for_each(|(_, earlier)| stead_sandbox::begin_writing(earlier));
         while let Some((_, earlier)) = self.unsynced.last() {
             earlier.sync_data()?;
             self.unsynced.pop();
@@ -170,26 +190,50 @@ impl LogWriter {
 
     fn next_segment(&mut self) -> io::Result<()> {
         let path = segments::named(&self.directory, self.process, self.end);
-        let file = match make(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                fs::create_dir_all(segments::more(&self.directory, self.process))?;
-                make(&path)?
-            }
-            outcome => outcome?,
+        let in_head = self.head < self.caps.head();
+        let key = if in_head { None } else { Some(Key::random()?) };
+        let file = match self.take_over(&path)? {
+            Some(file) => file,
+            None => match make(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    fs::create_dir_all(segments::more(&self.directory, self.process))?;
+                    make(&path)?
+                }
+                outcome => outcome?,
+            },
         };
         let earlier = std::mem::replace(&mut self.file, file);
         if self.dirty {
             self.unsynced.push((self.begins, earlier));
         }
         self.begins = self.end;
+        self.key = key;
         self.dirty = true;
         self.filled = 0;
-        if self.head < self.caps.head() {
+        if in_head {
             self.head += 1;
         } else {
             self.tail.push_back(Segment { begins: self.end, path });
         }
         self.give_up()
+    }
+
+    /// Gives up the oldest segment where one must go, and has its file be the one that begins. Until something is written to it, it tells by
+    /// its opening that it is not; see [`Opening`].
+    fn take_over(&mut self, path: &Path) -> io::Result<Option<File>> {
+        if self.head + self.tail.len() < self.caps.segments() || !self.may_give_up_the_oldest() {
+            return Ok(None);
+        }
+        let Some(oldest) = self.tail.front() else { return Ok(None) };
+        let file = match OpenOptions::new().write(true).open(&oldest.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            outcome => outcome?,
+        };
+        fs::rename(&oldest.path, path)?;
+        let begins = oldest.begins;
+        self.tail.pop_front();
+        self.unsynced.retain(|(unsynced, _)| *unsynced != begins);
+        Ok(Some(file))
     }
 
     fn give_up(&mut self) -> io::Result<()> {

@@ -106,7 +106,7 @@ impl Steward {
         let log = if noted {
             None
         } else {
-            match LogWriter::create(&self.blueprint.logs, start.process, Caps::default()) {
+            match LogWriter::create(&self.blueprint.logs, start.process, Caps::of(start.log_bytes)) {
                 // It was started before, and is over.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(Some(Answer::Known)),
                 outcome => Some(outcome.map_err(full)?),
@@ -144,7 +144,7 @@ impl Steward {
         let log = match log {
             Some(log) => log,
             // While the program is being started.
-            None => LogWriter::create(&self.blueprint.logs, start.process, Caps::default()).map_err(|error| {
+            None => LogWriter::create(&self.blueprint.logs, start.process, Caps::of(start.log_bytes)).map_err(|error| {
                 // Nobody would keep what it says.
                 let _ = place.end_family(number, &mark(start.process));
                 Refusal::StorageFull { message: error.to_string() }
@@ -232,8 +232,10 @@ impl Steward {
 
     fn activity(&self) -> Answer {
         let usage = self.inside.usage();
-        let processes = self.processes.values().filter(|kept| kept.runs()).count() as u64;
-        Answer::Activity { processes, cpu_milliseconds: usage.cpu_milliseconds, memory_bytes: usage.memory_bytes }
+        let processes = self.processes.values().filter(|kept| kept.runs()).count();
+        let background = self.inside.strays(processes);
+        let processes = processes as u64;
+        Answer::Activity { processes, background, cpu_milliseconds: usage.cpu_milliseconds, memory_bytes: usage.memory_bytes }
     }
 
     fn sleep(&mut self, peer: u64, number: u64, at_once: bool) {

@@ -113,6 +113,16 @@ impl Inside {
         self.place.is_some() && children(self.pid).next().is_some()
     }
 
+    /// How many programs run beside those that were asked for: what commands left behind when they ended, each with whatever it started.
+    pub fn strays(&self, asked_for: usize) -> u64 {
+        let is_errand = |pid: &i32| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).next() == Some(stead_sandbox::ERRAND_NAME)
+        };
+        let all = if self.place.is_some() { children(self.pid).filter(|pid| !is_errand(pid)).count() } else { 0 };
+        all.saturating_sub(asked_for) as u64
+    }
+
     /// Removes what is left on the host when everything inside has ended.
     pub fn clean_up(&mut self) {
         // By a word of its own: other processes may have copies of the descriptors for a moment longer.

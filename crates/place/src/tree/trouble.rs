@@ -45,6 +45,7 @@ fn problem(error: &io::Error) -> FileProblem {
         Some(Errno::ACCESS | Errno::PERM) => FileProblem::Denied,
         Some(Errno::ROFS) => FileProblem::ReadOnly,
         Some(Errno::NOSPC | Errno::DQUOT) => FileProblem::Full,
+        Some(Errno::NAMETOOLONG) => FileProblem::TooLong,
         // A socket, or a pipe that nobody reads.
         Some(Errno::NXIO) => FileProblem::NotAFile,
         _ => FileProblem::Other,

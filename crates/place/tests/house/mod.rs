@@ -76,6 +76,7 @@ impl House {
             limits: ProcessLimits::default(),
             fence: 0,
             hold: false,
+            log_bytes: None,
         }
     }
 

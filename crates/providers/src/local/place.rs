@@ -52,6 +52,8 @@ pub struct LocalPlace {
     journal: PathBuf,
     /// What the operator lets environments reach although it is not public.
     reachable: Vec<String>,
+    /// How much is kept of the output of one process.
+    log_bytes: u64,
     abilities: Known,
 }
 
@@ -65,7 +67,7 @@ impl LocalPlace {
         roles: Roles,
         abilities: Known,
     ) -> Self {
-        let Roles { spawner, relay, reachable } = roles;
+        let Roles { spawner, relay, reachable, log_bytes } = roles;
         let stewards = Stewards::new(Directories::below(data_dir), spawner);
         // Neither is worth a server that does not start: whatever is wrong is said when something is to be run.
         let ready = stewards.clear().and_then(|()| stewards.spawner().prepare());
@@ -84,6 +86,7 @@ impl LocalPlace {
             relay,
             journal: data_dir.join("egress"),
             reachable,
+            log_bytes,
             abilities,
         }
     }
@@ -192,6 +195,8 @@ pub struct Roles {
     pub relay: Relay,
     /// Hosts and ranges that environments may reach although they are not public.
     pub reachable: Vec<String>,
+    /// How much is kept of the output of one process.
+    pub log_bytes: u64,
 }
 
 /// Where the parts of the root lie that all places share.
@@ -213,6 +218,7 @@ impl Place for LocalPlace {
             limits: process.limits,
             fence: process.fence,
             hold: process.hold,
+            log_bytes: Some(self.log_bytes),
         };
         let mut blueprint = self.prepare(environment).await?;
         let mut started = self.stewards.start(&blueprint, &start).await;
@@ -333,8 +339,8 @@ impl Place for LocalPlace {
         };
         let draining = connection.is_draining();
         match connection.call(Call::Activity, &[]).await {
-            Ok(Answer::Activity { processes, cpu_milliseconds, memory_bytes }) => {
-                Ok(Some(Activity { processes, cpu_ms: cpu_milliseconds, memory_bytes, draining }))
+            Ok(Answer::Activity { processes, background, cpu_milliseconds, memory_bytes }) => {
+                Ok(Some(Activity { processes, background, cpu_ms: cpu_milliseconds, memory_bytes, draining }))
             }
             Ok(_) => Err(out_of_turn()),
             // It fell asleep while we asked.

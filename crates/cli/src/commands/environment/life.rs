@@ -37,5 +37,5 @@ pub async fn posture(invocation: &Invocation<'_>, arguments: &Reference) -> Resu
     let client = invocation.client().await?;
     let environment = references::environment(&client, &arguments.environment).await?;
     let posture = client.get_posture(environment.id).await?;
-    invocation.printer.record(&posture, &environment.id.to_string(), |printer| view::posture(printer, &posture.fields))
+    invocation.printer.record(&posture, &environment.id.to_string(), |printer| view::posture(printer, &posture.fields, &environment.spec))
 }

@@ -1,3 +1,4 @@
+use stead_domain::definition::{NetworkAccess, Spec};
 use stead_domain::environment::Environment;
 use stead_domain::posture::{EffectiveField, Enforcement};
 
@@ -48,10 +49,10 @@ pub fn show(printer: &Printer, environment: &Environment) -> Result<()> {
         return Ok(());
     }
     printer.block("\n")?;
-    posture(printer, &environment.runtime.posture)
+    posture(printer, &environment.runtime.posture, &environment.spec)
 }
 
-pub fn posture(printer: &Printer, fields: &[EffectiveField]) -> Result<()> {
+pub fn posture(printer: &Printer, fields: &[EffectiveField], spec: &Spec) -> Result<()> {
     let rows: Vec<Vec<String>> = fields
         .iter()
         .map(|field| {
@@ -61,10 +62,20 @@ pub fn posture(printer: &Printer, fields: &[EffectiveField]) -> Result<()> {
                 Some(reason) => format!("! {reason}"),
                 None => "!".to_owned(),
             };
-            vec![field.field.clone(), field.declared.clone(), field.enforcement.to_string(), mark]
+            vec![field.field.clone(), declared(field, spec), field.enforcement.to_string(), mark]
         })
         .collect();
     printer.table(&["posture", "declared", "enforcement", ""], &rows)
+}
+
+/// A list is part of what was declared.
+fn declared(field: &EffectiveField, spec: &Spec) -> String {
+    let listed = field.field == "sandbox.network_access" && field.declared == NetworkAccess::Allowlist.as_str();
+    match spec.sandbox.as_ref().and_then(|sandbox| sandbox.allowed_hosts.as_deref()) {
+        Some(hosts) if listed && !hosts.is_empty() => format!("{}: {}", field.declared, hosts.join(", ")),
+        _ if listed => format!("{}: no host", field.declared),
+        _ => field.declared.clone(),
+    }
 }
 
 fn repositories(environment: &Environment) -> Option<String> {

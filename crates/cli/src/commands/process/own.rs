@@ -1,11 +1,13 @@
 //! The environment of a directory: found by its name, made when there is none.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use stead_client::{ClientError, EnvironmentFilter, ListOptions};
+use stead_domain::definition::NetworkAccess;
 use stead_domain::environment::{Environment, EnvironmentStatus};
 use stead_domain::{Code, Error};
 
@@ -59,9 +61,8 @@ impl Own {
         if !arguments.scratch {
             bind(&mut spec, &directory.root, &workspace)?;
         }
-        if let Some(network) = arguments.network {
-            spec::set(&mut spec, "sandbox.network_access", network.as_str())?;
-        }
+        let network = arguments.network.map(NetworkAccess::as_str);
+        spec::Shorthand { network, allowed_hosts: &arguments.allowed_hosts, ..spec::Shorthand::default() }.lay_over(&mut spec);
         let name = name(here, arguments, &directory);
         let mut tags = Map::new();
         let path = directory.root.to_string_lossy();
@@ -173,6 +174,11 @@ fn name(here: &Here<'_>, arguments: &Run, directory: &Directory) -> String {
     }
     if let Some(network) = arguments.network {
         name.push_str(&format!("-network-{network}"));
+    }
+    if !arguments.allowed_hosts.is_empty() {
+        let hosts: BTreeSet<&str> = arguments.allowed_hosts.iter().map(String::as_str).collect();
+        name.push('-');
+        name.extend(hexadecimal(hosts.into_iter().collect::<Vec<_>>().join(" ").as_bytes()).chars().take(8));
     }
     if arguments.remove {
         let random: [u8; 4] = here.invocation.context.random();

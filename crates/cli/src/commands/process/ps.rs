@@ -15,7 +15,13 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Ps) -> Result<()> {
         None => find::environments(&client).await?,
     };
     let mut found: Vec<(String, Process)> = Vec::new();
+    let mut left_behind = Vec::new();
     for environment in environments {
+        // Of one that cannot be asked the records are shown all the same.
+        let background = client.get_activity(environment.id).await.map_or(0, |activity| activity.background);
+        if background > 0 {
+            left_behind.push((environment.name.clone(), background));
+        }
         let processes = find::of_environment(&client, &environment, !arguments.all).await?;
         found.extend(processes.into_iter().map(|process| (environment.name.clone(), process)));
     }
@@ -37,7 +43,12 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Ps) -> Result<()> {
         .collect();
     let items: Vec<&Process> = found.iter().map(|(_, process)| process).collect();
     let empty = if arguments.all { "nothing has run here yet" } else { "nothing runs now; --all shows what did" };
-    invocation.printer.list(&json!({ "items": items }), &ids, &["id", "environment", "status", "cpu", "age", "command"], &rows, empty)
+    invocation.printer.list(&json!({ "items": items }), &ids, &["id", "environment", "status", "cpu", "age", "command"], &rows, empty)?;
+    for (name, count) in left_behind {
+        let programs = human::plural(usize::try_from(count).unwrap_or(usize::MAX), "program runs", "programs run");
+        invocation.printer.note(&format!("{programs} in {name} that commands left behind; `stead env stop {name}` ends everything in it"));
+    }
+    Ok(())
 }
 
 /// The state, and the code where there is one.

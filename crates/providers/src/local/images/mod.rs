@@ -113,9 +113,8 @@ impl Images {
         if !path.is_dir()
             && trusted
             && let Some(digest) = digest
-            && self.place_of(digest).is_dir()
+            && self.want(&self.place_of(digest))
         {
-            self.touch(&self.place_of(digest));
             return Ok(self.find(path, Some(digest)));
         }
         let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
@@ -143,10 +142,9 @@ impl Images {
         ];
         let stamp = format!("{stamp:?}");
         if let Some(found) = self.recall(path, &stamp)
-            && self.place_of(&found).is_dir()
+            && self.want(&self.place_of(&found))
         {
             compare(digest, &found)?;
-            self.touch(&self.place_of(&found));
             return Ok(self.find(path, Some(&found)));
         }
         let found = self.unpack(file, digest)?;
@@ -208,11 +206,16 @@ impl Images {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), (stamp, digest.to_owned()));
     }
 
-    /// It was wanted just now.
-    fn touch(&self, image: &Path) {
+    /// Notes that it is wanted just now; whether it is there. From then on it is too young to be removed, until its steward holds it.
+    fn want(&self, image: &Path) -> bool {
+        let Ok(opened) = File::open(image) else { return false };
         let as_it_is = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
         let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-        let _ = File::open(image).map(|opened| futimens(&opened, &Timestamps { last_access: as_it_is, last_modification: now }));
+        // Whoever removes it has it alone for a moment, and looks at the time in that moment.
+        let noted = flock(&opened, FlockOperation::LockShared)
+            .and_then(|()| futimens(&opened, &Timestamps { last_access: as_it_is, last_modification: now }));
+        let still_there = |opened: fs::Metadata| fs::metadata(image).is_ok_and(|found| found.ino() == opened.ino() && found.is_dir());
+        noted.is_ok() && opened.metadata().is_ok_and(still_there)
     }
 
     /// The digests of those that were not wanted for a while.
@@ -221,15 +224,14 @@ impl Images {
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;
             let (name, metadata) = (entry.file_name().to_string_lossy().into_owned(), entry.metadata()?);
-            let age = metadata.modified().ok().and_then(|then| then.elapsed().ok()).unwrap_or_default();
-            if name.len() == 64 && metadata.is_dir() && age >= YOUNG {
+            if name.len() == 64 && metadata.is_dir() && !is_young(&metadata) {
                 found.push(format!("sha256:{name}"));
             }
         }
         Ok(found)
     }
 
-    /// Moves one into the trash, unless an awake environment uses it; whether it did.
+    /// Moves one into the trash, unless an awake environment uses it or somebody has wanted it lately; whether it did.
     pub fn remove(&self, digest: &str) -> io::Result<bool> {
         let _alone = self.unpacking.lock().unwrap_or_else(PoisonError::into_inner);
         let place = self.place_of(digest);
@@ -241,12 +243,20 @@ impl Images {
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(false),
             outcome => outcome?,
         }
+        // It may have been wanted again since it was listed.
+        if is_young(&held.metadata()?) {
+            return Ok(false);
+        }
         tree::discard(&place, &self.trash.join(place.file_name().unwrap_or_default()))
     }
 
     pub fn size(&self) -> u64 {
         tree::size(&self.directory)
     }
+}
+
+fn is_young(image: &fs::Metadata) -> bool {
+    image.modified().ok().and_then(|then| then.elapsed().ok()).unwrap_or_default() < YOUNG
 }
 
 fn compare(declared: Option<&str>, found: &str) -> Result<(), Trouble> {

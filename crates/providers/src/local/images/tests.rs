@@ -230,6 +230,14 @@ fn what_is_used_or_new_stays() {
     flock(&used, FlockOperation::NonBlockingLockShared).unwrap();
     assert!(!desk.images.remove(&digest).unwrap() && root.is_dir());
     drop(used);
+    // Wanted again between being listed and being removed.
+    desk.images.prepare(&desk.at("archive"), Some(&digest), true).unwrap();
+    assert!(!desk.images.remove(&digest).unwrap() && root.is_dir());
+    File::open(&root).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
     assert!(desk.images.remove(&digest).unwrap() && !root.exists());
+    // And between being removed and being used: it is unpacked once more.
+    assert!(desk.images.prepare(&desk.at("archive"), Some(&digest), true).is_ok() && root.is_dir());
+    File::open(&root).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    assert!(desk.images.remove(&digest).unwrap());
     assert!(!desk.images.remove(&digest).unwrap());
 }

@@ -21,6 +21,7 @@ use utoipa::{IntoResponses, Modify, OpenApi as _};
         (name = "environments", description = "Named, durable places: records, definitions, versions"),
         (name = "processes", description = "Commands in environments: start, follow, write to, signal, wait for"),
         (name = "files", description = "What lies in an environment: read, write, list, move"),
+        (name = "ports", description = "What listens in an environment, and how it is reached"),
         (name = "sandboxes", description = "The actual places behind environments"),
         (name = "providers", description = "Who makes sandboxes, and what each enforces"),
         (name = "leases", description = "Who may mutate an environment, and until when"),

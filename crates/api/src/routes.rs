@@ -11,8 +11,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    State, api_keys, audit, docs, door, environments, files, health, identity, members, openapi, processes, projects, providers, sandboxes,
-    system,
+    State, api_keys, audit, docs, door, environments, files, health, identity, members, openapi, ports, processes, projects, providers,
+    sandboxes, system,
 };
 
 /// The routes with their documentation.
@@ -64,6 +64,9 @@ pub(crate) fn documented() -> OpenApiRouter<State> {
         .routes(routes!(files::grep::handler))
         .routes(routes!(files::watch::handler))
         .routes(routes!(files::archive::read, files::archive::write))
+        .routes(routes!(ports::list::handler))
+        .routes(routes!(ports::signed_url::handler))
+        .routes(routes!(ports::tunnel::handler))
         .routes(routes!(sandboxes::list::handler, sandboxes::create::handler))
         .routes(routes!(sandboxes::get::handler, sandboxes::delete::handler))
         .routes(routes!(providers::list::handler))

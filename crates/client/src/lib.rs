@@ -21,6 +21,7 @@ mod identity;
 mod key;
 mod members;
 mod outgoing;
+mod ports;
 mod processes;
 mod projects;
 mod providers;
@@ -28,6 +29,7 @@ mod request;
 mod sandboxes;
 mod system;
 mod tls;
+mod tunnel;
 mod watch;
 
 pub use api_keys::NewApiKey;
@@ -50,6 +52,7 @@ pub use projects::ProjectEdit;
 pub use providers::ProviderList;
 pub use request::{ListOptions, Request, Response};
 pub use system::{PruneReport, PrunedItem, Readiness, System, Usage, UsageItem};
+pub use tunnel::Tunnel;
 pub use watch::Watch;
 
 pub type Result<T, E = ClientError> = std::result::Result<T, E>;

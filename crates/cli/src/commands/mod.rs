@@ -16,6 +16,7 @@ mod login;
 mod logout;
 mod members;
 mod paging;
+mod port;
 mod process;
 mod project;
 mod provider;
@@ -64,6 +65,7 @@ pub async fn run(invocation: &Invocation<'_>, command: Command) -> Result<()> {
         Command::Env(command) => environment::run(invocation, command).await,
         Command::Files(command) => files::run(invocation, command).await,
         Command::Cp(arguments) => copy::run(invocation, &arguments).await,
+        Command::Port(command) => port::run(invocation, command).await,
         Command::Project(command) => project::run(invocation, command).await,
         Command::Key(command) => key::run(invocation, command).await,
         Command::Sandbox(command) => sandbox::run(invocation, command).await,

@@ -32,6 +32,7 @@ pub fn serve(order: PortOrder, voice: &mut Voice) -> io::Result<()> {
     match order {
         PortOrder::ListPorts => {
             let mut found = listening();
+            found.sort_unstable_by_key(|found| found.port);
             found.truncate(MOST);
             let owners = owners(&found);
             let told =

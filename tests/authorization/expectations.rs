@@ -110,6 +110,10 @@ pub const ROUTES: &[Route] = &[
         r#"{"rows": 24, "cols": 80}"#,
     ),
     route("GET", "/v1/projects/{project}/environments/{environment_id}/processes/{process_id}/wait", Needs::Viewer, 404, ""),
+    route("GET", "/v1/projects/{project}/environments/{environment_id}/ports", Needs::Viewer, LET_IN, ""),
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/ports/{port}/signed-url", Needs::Member, LET_IN, ""),
+    // Without an upgrade the door is passed and nothing is connected.
+    route("GET", "/v1/projects/{project}/environments/{environment_id}/ports/{port}/tunnel", Needs::Member, 400, ""),
     route("GET", "/v1/projects/{project}/sandboxes", Needs::Viewer, 200, ""),
     route("POST", "/v1/projects/{project}/sandboxes", Needs::Member, 201, "{}"),
     route("GET", "/v1/projects/{project}/sandboxes/{sandbox_id}", Needs::Viewer, 200, ""),

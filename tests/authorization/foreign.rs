@@ -46,6 +46,7 @@ fn a_foreign_project_looks_like_one_that_is_not_there() {
                     .replace("{process_id}", &nobody("prc"))
                     .replace("{name}", "local")
                     .replace("{version}", "1")
+                    .replace("{port}", "8080")
             };
             // By handle and by id; even the confirmation of a deletion changes nothing.
             for (foreign, absent) in [("acme", "nope"), (&*text(&acme, "id"), &*nobody("prj"))] {
@@ -84,7 +85,8 @@ fn foreign_ids_in_ones_own_project_look_like_ids_that_are_not_there() {
                 continue;
             };
             let path = |id: &str| {
-                let path = route.path.replace("{project}", "mine").replace(parameter, id).replace("{version}", "1");
+                let path =
+                    route.path.replace("{project}", "mine").replace(parameter, id).replace("{version}", "1").replace("{port}", "8080");
                 let path = path.replace("{process_id}", &nobody("prc")).replace("/stdin", "/stdin?offset=0");
                 if path.ends_with("/diff") { format!("{path}?from=1&to=1") } else { path }
             };

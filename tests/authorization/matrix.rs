@@ -71,7 +71,8 @@ impl Acme {
     /// The path of a call. What it would delete is made for it, so that the next call finds the rest as it was.
     fn path(&self, route: &Route, let_in: bool) -> String {
         let doomed = let_in && route.method == "DELETE";
-        let mut path = route.path.replace("{project}", "acme").replace("{version}", "1").replace("{name}", "local");
+        let mut path =
+            route.path.replace("{project}", "acme").replace("{version}", "1").replace("{port}", "8080").replace("{name}", "local");
         if path.contains("{environment_id}") {
             let made = doomed.then(|| text(&self.make_in("environments", json!({ "name": format!("doomed-{}", self.next()) })), "id"));
             path = path.replace("{environment_id}", &made.unwrap_or_else(|| self.environment.clone()));

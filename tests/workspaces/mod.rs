@@ -6,6 +6,7 @@ mod egress;
 mod files;
 mod hostile;
 mod image;
+mod ports;
 mod setup;
 mod trees;
 

@@ -82,6 +82,10 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/files/watch", MEMBER),
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/files/archive", MEMBER),
     (Method::PUT, "/v1/projects/{project}/environments/{environment_id}/files/archive", MEMBER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/ports", VIEWER),
+    // Whoever reaches a port does what the program behind it lets everybody do.
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/ports/{port}/signed-url", MEMBER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/ports/{port}/tunnel", MEMBER),
     (Method::GET, "/v1/projects/{project}/sandboxes", VIEWER),
     (Method::POST, "/v1/projects/{project}/sandboxes", MEMBER),
     (Method::GET, "/v1/projects/{project}/sandboxes/{sandbox_id}", VIEWER),

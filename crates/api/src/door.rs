@@ -36,7 +36,7 @@ pub async fn outer(axum::extract::State(state): axum::extract::State<State>, mut
     let mut response = if size_of(request.headers()) > LARGEST_HEAD {
         let error = Error::new(Code::HeadersTooLarge, format!("the headers are larger than {LARGEST_HEAD} bytes"));
         Failure(error.detail("limit_bytes", LARGEST_HEAD).suggestion("send fewer or shorter headers")).into_response()
-    } else if let Err(error) = check_sent_once(request.headers()) {
+    } else if let Err(error) = check_sent_once(request.headers()).and_then(|()| check_host(&state, &request)) {
         Failure(error).into_response()
     } else {
         let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
@@ -75,6 +75,19 @@ fn check_sent_once(headers: &HeaderMap) -> Result<(), Error> {
         Some(name) => Err(Error::new(Code::BadRequest, format!("the header `{name}` is sent more than once"))
             .detail("header", name)
             .suggestion("send it once")),
+        None => Ok(()),
+    }
+}
+
+/// Under the name of a port nothing of the API is served: pages from inside live there.
+fn check_host(state: &State, request: &Request) -> Result<(), Error> {
+    let host = request.uri().authority().map(http::uri::Authority::as_str);
+    let host = host.or_else(|| request.headers().get(http::header::HOST).and_then(|host| host.to_str().ok())).unwrap_or_default();
+    match state.app.settings().ports.as_ref().and_then(|origin| origin.name(host).map(|name| origin.url(name))) {
+        Some(url) => {
+            Err(Error::new(Code::NotFound, "the API is not served under the name of a port")
+                .suggestion(format!("the port itself is at {url}")))
+        }
         None => Ok(()),
     }
 }

@@ -21,6 +21,8 @@ mod members;
 mod metrics;
 mod openapi;
 mod patience;
+mod port_proxy;
+mod ports;
 mod processes;
 mod projects;
 mod providers;
@@ -41,6 +43,7 @@ pub use limits::Limits;
 pub use listen::{Listener, Peer, serve};
 pub use metrics::{install as install_metrics, keep_up as keep_metrics_up};
 pub use openapi::document;
+pub use port_proxy::{Ports, router as ports_router};
 pub use routes::router;
 
 /// What handlers share.

@@ -14,11 +14,13 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as _, Frame, SizeHint};
 use hyper::service::service_fn;
+use hyper::upgrade::Upgraded;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use hyper_util::server::conn::auto::{self, upgrade};
 use stead_sandbox::peer;
+use stead_tunnel::End;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -159,6 +161,29 @@ impl hyper::body::Body for Lasting {
 pub struct Seat {
     _slot: Box<dyn Any + Send + Sync>,
     _waited_for: TaskTrackerToken,
+    tasks: TaskTracker,
+}
+
+impl Seat {
+    /// Goes on with a connection that is no longer one of HTTP. Shutdown waits for it.
+    pub fn keep(self: Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.clone().spawn(async move {
+            work.await;
+            drop(self);
+        });
+    }
+}
+
+/// The bare connection under one that HTTP has been left on, and what was read of it already: the kernel passes on what is plain.
+pub fn bare(upgraded: Upgraded) -> (End, Bytes) {
+    let upgraded = match upgrade::downcast::<TokioIo<Patient<TcpStream>>>(upgraded) {
+        Ok(parts) => return (End::Tcp(parts.io.into_inner().into_inner()), parts.read_buf),
+        Err(upgraded) => upgraded,
+    };
+    match upgrade::downcast::<TokioIo<Patient<UnixStream>>>(upgraded) {
+        Ok(parts) => (End::Unix(parts.io.into_inner().into_inner()), parts.read_buf),
+        Err(upgraded) => (End::Other(Box::new(TokioIo::new(upgraded))), Bytes::new()),
+    }
 }
 
 impl Drop for UnderWay {
@@ -240,7 +265,7 @@ impl Server {
     {
         let server = self.clone();
         self.tasks.spawn(async move {
-            let seat = Arc::new(Seat { _slot: Box::new(slot), _waited_for: server.tasks.token() });
+            let seat = Arc::new(Seat { _slot: Box::new(slot), _waited_for: server.tasks.token(), tasks: server.tasks.clone() });
             if let Some(stream) = stream.await {
                 metrics::gauge!("stead_http_connections").increment(1.0);
                 server.serve_connection(Arc::new(peer), seat, stream).await;

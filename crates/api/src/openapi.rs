@@ -22,6 +22,7 @@ use utoipa::{IntoResponses, Modify, OpenApi as _};
         (name = "processes", description = "Commands in environments: start, follow, write to, signal, wait for"),
         (name = "files", description = "What lies in an environment: read, write, list, move"),
         (name = "checkpoints", description = "Points in an environment's files: seal, compare, restore, fork"),
+        (name = "ports", description = "What listens in an environment, and how it is reached"),
         (name = "sandboxes", description = "The actual places behind environments"),
         (name = "providers", description = "Who makes sandboxes, and what each enforces"),
         (name = "leases", description = "Who may mutate an environment, and until when"),

@@ -32,6 +32,11 @@ impl<T> Patient<T> {
         Self { inner, deadline: None, opening: Some(Opening { deadline: Box::pin(sleep(limit)), seen: 0 }) }
     }
 
+    /// Without the patience, for what may rest.
+    pub fn into_inner(self) -> T {
+        self.inner
+    }
+
     /// Passes progress on; counts the time while there is none.
     fn judge<R>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
         if outcome.is_ready() {

@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    State, api_keys, audit, checkpoints, docs, door, environments, files, health, identity, members, openapi, processes, projects,
+    State, api_keys, audit, checkpoints, docs, door, environments, files, health, identity, members, openapi, ports, processes, projects,
     providers, sandboxes, system,
 };
 
@@ -69,6 +69,9 @@ pub(crate) fn documented() -> OpenApiRouter<State> {
         .routes(routes!(checkpoints::restore::handler))
         .routes(routes!(checkpoints::diff::handler))
         .routes(routes!(checkpoints::fork::handler))
+        .routes(routes!(ports::list::handler))
+        .routes(routes!(ports::signed_url::handler))
+        .routes(routes!(ports::tunnel::handler))
         .routes(routes!(sandboxes::list::handler, sandboxes::create::handler))
         .routes(routes!(sandboxes::get::handler, sandboxes::delete::handler))
         .routes(routes!(providers::list::handler))

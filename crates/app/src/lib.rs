@@ -13,6 +13,7 @@ mod janitor;
 mod locks;
 mod patience;
 mod place;
+pub mod ports;
 pub mod processes;
 mod provider;
 mod providers;
@@ -41,10 +42,14 @@ pub use provider::{AskedBy, DifferencePage, Layers, Listed, NewSandbox, Observat
 pub use providers::Providers;
 pub use settings::{Retention, Settings};
 
-/// Seals values that must not be readable in the store.
+/// Seals values that must not be readable in the store, and signs those that come back from outside.
 pub trait Sealer: Send + Sync {
     fn seal(&self, belongs_to: &[u8], value: &[u8]) -> stead_domain::Result<Vec<u8>>;
     fn open(&self, belongs_to: &[u8], sealed: &[u8]) -> stead_domain::Result<Vec<u8>>;
+    /// A signature that only whoever holds the same key can make. What is signed says itself what it is for.
+    fn sign(&self, content: &[u8]) -> stead_domain::Result<[u8; 32]>;
+    /// Compares in a time that says nothing.
+    fn is_signed(&self, content: &[u8], signature: &[u8]) -> bool;
 }
 
 /// Everything that a use case may use. Cheap to clone.

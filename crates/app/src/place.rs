@@ -7,8 +7,10 @@ use stead_domain::definition::Spec;
 use stead_domain::egress::EgressEntry;
 use stead_domain::files::{FileOrder, FileWord};
 use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
+use stead_domain::ports::ListeningPort;
 use stead_domain::process::{OutputStream, ProcessExit, ProcessLimits, TerminalSize};
 use stead_domain::{Code, Error, Timestamp};
+use tokio::net::TcpStream;
 
 /// Where processes run. Calls may be repeated: a start under an id that was started before finds that process, a write to stdin under an
 /// offset that was written before writes nothing. Dropping a future of it harms nothing.
@@ -97,6 +99,16 @@ pub trait Place: Send + Sync {
     /// Has something done to files by a process inside, under the environment's own limits; wakes it if need be. `fence` is the caller's.
     async fn errand(&self, _environment: &Premises, _fence: u64, _order: &FileOrder) -> Result<Box<dyn Errand>, PlaceError> {
         Err(PlaceError::Unsupported("it does not reach the files of its environments"))
+    }
+
+    /// What listens inside; none when it is asleep. Nobody is woken.
+    async fn listening(&self, _environment: &Premises, _fence: u64) -> Result<Option<Vec<ListeningPort>>, PlaceError> {
+        Err(PlaceError::Unsupported("it does not reach the ports of its environments"))
+    }
+
+    /// A connection to what listens on a port inside, and to nothing else. Nobody is woken.
+    async fn connect(&self, _environment: &Premises, _fence: u64, _port: u16) -> Result<TcpStream, PlaceError> {
+        Err(PlaceError::Unsupported("it does not reach the ports of its environments"))
     }
 
     /// What left the environment or wanted to, oldest first.
@@ -276,6 +288,14 @@ pub enum PlaceError {
     /// Something must be done first.
     #[error("{message}")]
     InTheWay { message: String, suggestion: String },
+    #[error("the environment is asleep, and nothing listens in it")]
+    Asleep,
+    /// Nothing listens there, or only where it cannot be reached.
+    #[error("{message}")]
+    PortClosed { message: String, suggestion: String },
+    /// Something listens and does not let anybody in.
+    #[error("{0}")]
+    PortFailed(String),
     /// What was being done inside ended before it was done: the environment was stopped, or something inside ended it.
     #[error("the environment was stopped meanwhile, or what did this inside was killed")]
     CutOff,
@@ -315,6 +335,12 @@ impl From<PlaceError> for Error {
             PlaceError::StorageFull(_) => Self::new(Code::StorageFull, message)
                 .suggestion("free space under the data directory, then try again; `stead system df` shows what uses it"),
             PlaceError::InTheWay { suggestion, .. } => Self::new(Code::Conflict, message).suggestion(suggestion),
+            PlaceError::Asleep => Self::new(Code::EnvironmentAsleep, message)
+                .suggestion("start what should listen there: `stead exec ENVIRONMENT -- COMMAND` wakes it"),
+            PlaceError::PortClosed { suggestion, .. } => Self::new(Code::PortClosed, message).recoverable(true).suggestion(suggestion),
+            PlaceError::PortFailed(_) => Self::new(Code::PortFailed, message)
+                .recoverable(true)
+                .suggestion("look at what it prints (`stead ps`, `stead logs`), and whether it is busy"),
             PlaceError::CutOff => Self::new(Code::Conflict, message).recoverable(true).suggestion("try again; `stead ps` shows what runs"),
             PlaceError::Unsupported(_) => {
                 Self::new(Code::ProviderNotConfigured, message).suggestion("`stead provider list` shows what each can do")

@@ -183,7 +183,7 @@ impl App {
             }
             _ => Some(provider.create(&NewSandbox { id: sandbox.id, name: resource_name(name, id) }).await?),
         };
-        let (context, caller) = (self.context.clone(), caller.cloned());
+        let (app, context, caller) = (self.clone(), self.context.clone(), caller.cloned());
         self.store
             .write(move |unit| {
                 Box::pin(async move {
@@ -198,6 +198,7 @@ impl App {
                         environment.last_reconciled_at = Some(context.now());
                         environments::save(unit, &environment).await?;
                     }
+                    let environment = app.dress(environment);
                     if let Some(caller) = &caller {
                         idempotency::answer(unit, &context, caller, 201, &environment).await?;
                     }
@@ -344,11 +345,11 @@ impl App {
         if environment.status.is_live() && environment.status != EnvironmentStatus::Failed {
             self.observe(&environment).await?;
         }
-        let (context, caller) = (self.context.clone(), entered.caller.clone());
+        let (app, context, caller) = (self.clone(), self.context.clone(), entered.caller.clone());
         self.store
             .write(move |unit| {
                 Box::pin(async move {
-                    let environment = environments::find_any(unit, id).await?.ok_or_else(|| unknown(id))?;
+                    let environment = app.dress(environments::find_any(unit, id).await?.ok_or_else(|| unknown(id))?);
                     let details = vec![("status", environment.status.as_str().into())];
                     let act = Act {
                         project: environment.project_id,

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use stead_domain::port_origin::PortOrigin;
+
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub version: &'static str,
@@ -13,6 +15,8 @@ pub struct Settings {
     /// Whether `sandbox.mode: off` is taken. It turns keyless access off: unsandboxed code of the same user would look like the operator.
     pub allow_unsandboxed: bool,
     pub retention: Retention,
+    /// Where ports of environments are served; none when they are not.
+    pub ports: Option<PortOrigin>,
 }
 
 #[derive(Clone, Copy, Debug)]

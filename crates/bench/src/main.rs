@@ -46,6 +46,9 @@ struct Arguments {
     /// Only places: commands in environments, beside native ones and containers
     #[arg(long)]
     places: bool,
+    /// Only ports of environments: what passes through them
+    #[arg(long)]
+    ports: bool,
     /// Draw the places' results there, as SVG [default: beside the file of --out]
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
@@ -63,6 +66,11 @@ struct Report {
 fn main() {
     if std::env::args().nth(1).is_some_and(|word| word == places::helper::HELPER) {
         return places::helper::serve().unwrap();
+    }
+    if let [_, word, port] = std::env::args().collect::<Vec<_>>().as_slice()
+        && word == places::ports::SOURCE
+    {
+        return places::ports::serve(port.parse().unwrap()).unwrap();
     }
     let arguments = Arguments::parse();
     let beside = std::env::current_exe().unwrap().parent().unwrap().to_owned();
@@ -95,6 +103,10 @@ async fn measure(arguments: &Arguments, binary: PathBuf, root: PathBuf) -> Optio
         return None;
     }
     let places = places::Suite { binary, root, quick: arguments.quick };
+    if arguments.ports {
+        places.ports_alone().await;
+        return None;
+    }
     // Places first: a file system that has just lost many directories is slow to make others.
     let places = if both || arguments.places { Some(places.run().await) } else { None };
     let server = if both || arguments.server { Some(suite.run().await) } else { None };

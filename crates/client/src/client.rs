@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderValue, Method};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
+use hyper::upgrade::{OnUpgrade, Upgraded};
 use serde::de::DeserializeOwned;
 use stead_domain::Context;
 use stead_domain::error::ErrorBody;
@@ -29,6 +30,8 @@ pub(crate) struct Opened {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Incoming,
+    /// Where the connection itself can be had, if it becomes something else.
+    pub upgrade: Option<OnUpgrade>,
     /// Keeps it coming.
     _connection: Connection,
 }
@@ -175,7 +178,13 @@ impl Client {
     pub(crate) async fn open(&self, request: &Request) -> Result<Result<Opened, Interruption>> {
         let mut connection = Connection::open(&self.endpoint, self.trusted.as_deref()).await?;
         let reply = connection.open_reply(self.write(request)?).await;
-        Ok(reply.map(|(head, body)| Opened { status: head.status.as_u16(), headers: head.headers, body, _connection: connection }))
+        Ok(reply.map(|(mut head, body)| Opened {
+            upgrade: head.extensions.remove(),
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body,
+            _connection: connection,
+        }))
     }
 
     /// Opens a reply that can be asked for any number of times: a server that is gone or busy is waited for. Errors of the server are errors.
@@ -211,6 +220,19 @@ impl Client {
             }
         };
         if response.is_success() { Ok(response) } else { Err(self.refusal(&response)) }
+    }
+
+    /// Sends a request that makes the connection something else, and gives it. Whoever refuses says why.
+    pub(crate) async fn become_something_else(&self, request: &Request) -> Result<Upgraded> {
+        let mut opened = match self.open(request).await? {
+            Ok(opened) => opened,
+            Err(Interruption::Unsent(cause) | Interruption::Lost(cause)) => return Err(self.lost(cause)),
+        };
+        if opened.status != 101 {
+            return Err(self.refused(opened).await);
+        }
+        let upgrade = opened.upgrade.take().ok_or_else(|| self.lost("the connection cannot be used".to_owned()))?;
+        upgrade.await.map_err(|error| self.lost(error.to_string()))
     }
 
     pub(crate) fn lost(&self, cause: String) -> ClientError {

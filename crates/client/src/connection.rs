@@ -75,7 +75,7 @@ impl Connection {
         let mut driver = JoinSet::new();
         driver.spawn(async move {
             // What goes wrong here reaches the caller through the request that it broke.
-            let _ = connection.await;
+            let _ = connection.with_upgrades().await;
         });
         Ok(Self { sender, _driver: driver })
     }

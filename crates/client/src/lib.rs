@@ -22,6 +22,7 @@ mod identity;
 mod key;
 mod members;
 mod outgoing;
+mod ports;
 mod processes;
 mod projects;
 mod providers;
@@ -29,6 +30,7 @@ mod request;
 mod sandboxes;
 mod system;
 mod tls;
+mod tunnel;
 mod watch;
 
 pub use api_keys::NewApiKey;
@@ -52,6 +54,7 @@ pub use projects::ProjectEdit;
 pub use providers::ProviderList;
 pub use request::{ListOptions, Request, Response};
 pub use system::{PruneReport, PrunedItem, Readiness, System, Usage, UsageItem};
+pub use tunnel::Tunnel;
 pub use watch::Watch;
 
 pub type Result<T, E = ClientError> = std::result::Result<T, E>;

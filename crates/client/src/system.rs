@@ -24,6 +24,9 @@ pub struct System {
     pub started_at: Timestamp,
     /// Where it listens besides the unix socket.
     pub address: String,
+    /// How ports of environments are reached; older servers do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<String>,
     /// `sqlite` or `postgres`.
     pub store: String,
     pub host_id: String,

@@ -209,6 +209,9 @@ pub struct Runtime {
     /// Whoever keeps it is of another version than the server: it takes no new process, and ends with its last one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub draining: bool,
+    /// Where its declared ports are reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub urls: Option<RuntimeUrls>,
     #[serde(flatten)]
     #[schema(ignore)]
     pub more: Map<String, Value>,
@@ -216,6 +219,13 @@ pub struct Runtime {
 
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RuntimeUrls {
+    /// The declared port that is `primary`, or the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub primary: Option<String>,
 }
 
 /// What the provider said when it was last asked.

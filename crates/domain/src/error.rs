@@ -86,6 +86,8 @@ codes! {
     EnvironmentBusy, "environment_busy", 409, 3, "Processes run in the environment; `details.processes` says how many.";
     CheckpointNeedsStop, "checkpoint_needs_stop", 409, 3, "A checkpoint beside running processes needs a filesystem that shares blocks between files.";
     CheckpointUnsupported, "checkpoint_unsupported", 409, 3, "The environment's files cannot be sealed; the message says why.";
+    EnvironmentAsleep, "environment_asleep", 409, 3, "Nothing runs in the environment, and it is not woken for this.";
+    PortClosed, "port_closed", 409, 3, "Nothing listens on the port inside the environment, or only where it cannot be reached.";
     SandboxInUse, "sandbox_in_use", 409, 3, "Live environments use the sandbox.";
     LastOwner, "last_owner", 409, 3, "A project keeps at least one owner.";
     IdempotencyInProgress, "idempotency_in_progress", 409, 3, "The first request with this Idempotency-Key has not ended.";
@@ -101,6 +103,8 @@ codes! {
     RateLimitExceeded, "rate_limit_exceeded", 429, 1, "Too many requests with one key; `Retry-After` says when to go on.";
     Internal, "internal", 500, 1, "A fault of Stead's; the log has it under the request id.";
     ProviderFailed, "provider_failed", 502, 1, "The provider answered with an error.";
+    PortFailed, "port_failed", 502, 1, "What listens on the port hung up, takes no connection, or answered what is no HTTP.";
+    PortTimeout, "port_timeout", 504, 1, "What listens on the port took the request and did not answer in time.";
     ServiceUnavailable, "service_unavailable", 503, 1, "The store or a part of the server cannot be reached now.";
     StorageFull, "storage_full", 507, 1, "The disk under the data directory is full or refuses writes.";
     // Only a client says these.

@@ -63,6 +63,20 @@ macro_rules! id {
                 Timestamp::from_microseconds(i64::from_be_bytes(bytes).saturating_mul(1000))
             }
 
+            /// Without the prefix.
+            pub fn digits(&self) -> String {
+                self.0.simple().to_string()
+            }
+
+            pub fn as_bytes(&self) -> &[u8; 16] {
+                self.0.as_bytes()
+            }
+
+            /// An id that was taken apart into its bytes.
+            pub fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(Uuid::from_bytes(bytes))
+            }
+
             /// The last twelve digits: enough to tell things apart in a name that people read.
             pub fn short(&self) -> String {
                 let digits = self.0.simple().to_string();

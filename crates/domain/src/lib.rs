@@ -25,6 +25,8 @@ pub mod host;
 pub mod ids;
 pub mod names;
 pub mod page;
+pub mod port_origin;
+pub mod ports;
 pub mod posture;
 pub mod principal;
 pub mod process;

@@ -1,10 +1,11 @@
 //! What an awake environment must be: everything that its steward needs to make it, and to keep it without a server.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use stead_domain::ids::EnvironmentId;
-use stead_egress::policy::PolicyText;
+use stead_egress::policy::{Access, Policy, PolicyText};
 
 /// What a server asks of its spawner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -113,6 +114,19 @@ pub enum Network {
         relay: PathBuf,
         policy: PolicyText,
     },
+}
+
+impl Network {
+    /// Ports inside that are taken by the ways out: no program of the environment listens there.
+    pub fn own_ports(&self) -> BTreeSet<u16> {
+        match self {
+            Self::Relayed { policy, .. } if policy.access == Access::Allowlist => {
+                let named = Policy::parse(policy).map(|policy| policy.ports()).unwrap_or_default();
+                named.into_iter().chain([PROXY_PORT]).collect()
+            }
+            _ => BTreeSet::new(),
+        }
+    }
 }
 
 /// Where programs find the proxy inside, for those that ask for one.

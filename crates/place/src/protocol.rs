@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use stead_domain::files::{FileOrder, FileWord};
 use stead_domain::ids::{EnvironmentId, ProcessId};
+use stead_domain::ports::PortOrder;
 use stead_domain::process::{ProcessExit, ProcessLimits, TerminalSize};
 
 use crate::blueprint::Blueprint;
@@ -78,7 +79,7 @@ pub enum Call {
     Adopt {
         blueprint: Box<Blueprint>,
     },
-    /// From here on the stream is that of a process inside, which says [`FileWord::Ready`] and then hears an [`Errand`]. Nothing may be sent
+    /// From here on the stream is that of a process inside, which says [`FileWord::Ready`] and then hears a [`Task`]. Nothing may be sent
     /// before that.
     Errand {
         fence: u64,
@@ -88,6 +89,15 @@ pub enum Call {
 }
 
 /// What a process inside is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Task {
+    Files(Errand),
+    /// It answers with a [`stead_domain::ports::PortWord`].
+    Ports(PortOrder),
+}
+
+/// Something with files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Errand {
     /// Where relative paths begin.

@@ -6,6 +6,7 @@ use http::StatusCode;
 use serde::Serialize;
 use stead_domain::Timestamp;
 use stead_domain::ids::HostId;
+use stead_domain::port_origin::PortOrigin;
 use stead_domain::process::Process;
 use utoipa::ToSchema;
 
@@ -18,6 +19,9 @@ pub struct SystemStatus {
     version: &'static str,
     data_dir: String,
     address: String,
+    /// How ports of environments are reached; absent when they are not served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ports: Option<String>,
     started_at: Timestamp,
     /// `sqlite` or `postgres`.
     store: &'static str,
@@ -40,6 +44,7 @@ pub async fn handler(Shared(state): Shared<State>) -> Result<Response> {
             version: settings.version,
             data_dir: settings.data_dir.display().to_string(),
             address: settings.address.clone(),
+            ports: settings.ports.as_ref().map(PortOrigin::pattern),
             started_at: state.started_at,
             store: state.app.store_kind(),
             host_id: state.app.host(),

@@ -100,7 +100,7 @@ impl App {
         // Held from before the row is visible, so that the reconciler leaves it to us.
         let guard = self.locks.lock(&id.to_string()).await;
         let made = self.make_beforehand(&mut draft).await;
-        let (context, sealer, caller) = (self.context.clone(), self.sealer.clone(), entered.caller.clone());
+        let (app, context, sealer, caller) = (self.clone(), self.context.clone(), self.sealer.clone(), entered.caller.clone());
         let name = draft.environment.name.clone();
         let written = self
             .store
@@ -113,7 +113,7 @@ impl App {
                         let is_made = draft.made.is_some();
                         sandbox = Some(insert(unit, &context, &entered, draft).await?);
                         if is_made {
-                            let environment = environments::find_any(unit, id).await?.ok_or_else(|| unknown(id))?;
+                            let environment = app.dress(environments::find_any(unit, id).await?.ok_or_else(|| unknown(id))?);
                             idempotency::answer(unit, &context, &entered.caller, 201, &environment).await?;
                             ready = Some(environment);
                         }
@@ -174,7 +174,7 @@ impl App {
         let _guard = self.locks.lock(&id.to_string()).await;
         let sandbox = self.load_sandbox(&self.load(id).await?).await?;
         self.check_host(&sandbox).map_err(|_| idempotency::in_progress())?;
-        let (context, sealer, claimant) = (self.context.clone(), self.sealer.clone(), caller.clone());
+        let (app, context, sealer, claimant) = (self.clone(), self.context.clone(), self.sealer.clone(), caller.clone());
         let (claim, environment) = self
             .store
             .write(move |unit| {
@@ -184,7 +184,7 @@ impl App {
                         // It failed meanwhile and gave the key back; the next repetition is a first request.
                         return Err(idempotency::in_progress());
                     }
-                    let mut environment = environments::lock(unit, id).await?.ok_or_else(|| unknown(id))?;
+                    let mut environment = app.dress(environments::lock(unit, id).await?.ok_or_else(|| unknown(id))?);
                     if matches!(claim, Claim::Unfinished(_)) {
                         match environment.status {
                             EnvironmentStatus::Provisioning => {}

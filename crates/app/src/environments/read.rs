@@ -16,7 +16,7 @@ impl App {
         let project = entered.project;
         let found =
             self.store.glance(move |unit| Box::pin(async move { Ok::<_, Error>(environments::find(unit, project, id).await?) })).await?;
-        found.ok_or_else(|| unknown(id))
+        found.map(|found| self.dress(found)).ok_or_else(|| unknown(id))
     }
 
     /// The record, and beside it what only the place knows now.
@@ -38,6 +38,7 @@ impl App {
             .store
             .read(move |unit| Box::pin(async move { Ok::<_, Error>(environments::list(unit, project, &query, &page).await?) }))
             .await?;
+        let rows = rows.into_iter().map(|environment| self.dress(environment)).collect();
         Ok(Page::new(rows, limit, |environment| environment.id.to_string()))
     }
 }

@@ -82,7 +82,7 @@ impl App {
                 if edit.spec.is_some() {
                     self.tell_place(&environment).await;
                 }
-                return Ok(environment);
+                return Ok(self.dress(environment));
             }
         }
         Err(Error::new(Code::Conflict, "the definition is being edited by others at this moment").recoverable(true).suggestion("try again"))

@@ -119,6 +119,7 @@ impl App {
                     let before = environment.clone();
                     app.set_definition(unit, &entered, &mut environment, judged).await?;
                     let environment = save_edit(unit, &app.context, &entered, before, environment, "environment.rollback").await?;
+                    let environment = app.dress(environment);
                     idempotency::answer(unit, &app.context, &entered.caller, 200, &environment).await?;
                     Ok(Some(Outcome::New(environment)))
                 })

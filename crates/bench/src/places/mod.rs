@@ -6,6 +6,7 @@ mod disk;
 pub mod helper;
 mod machine;
 pub mod picture;
+pub mod ports;
 mod race;
 mod report;
 mod samples;
@@ -29,6 +30,13 @@ impl Suite {
         if self.quick { quick } else { full }
     }
 
+    /// One part alone, as JSON.
+    pub async fn ports_alone(&self) {
+        let stead = Stead::start(&self.binary, &self.root);
+        let ports = ports::speed(&stead, &self.binary, self.either(256 << 20, 2 << 30), self.either(3, 8)).await;
+        let _ = writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&ports).unwrap_or_default());
+    }
+
     pub async fn run(&self) -> Places {
         let say = |text: &str| {
             let _ = writeln!(std::io::stderr(), "places: {text}");
@@ -48,6 +56,8 @@ impl Suite {
         let burst = crowd::burst(&stead, 100, self.either(1, 5)).await;
         say("much output");
         let output = disk::output(&stead, self.either(100_000_000, 1_000_000_000), self.either(2, 5)).await;
+        say("ports");
+        let ports = ports::speed(&stead, &self.binary, self.either(256 << 20, 2 << 30), self.either(3, 8)).await;
         say("stop beside a busy neighbour");
         let stop = disk::stop(&stead, self.either(256 << 20, 2 << 30), self.either(2, 6)).await;
         let mut places = Places {
@@ -60,6 +70,7 @@ impl Suite {
             burst,
             awake,
             output,
+            ports,
             stop,
             goals: Vec::new(),
         };

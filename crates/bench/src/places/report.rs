@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::crowd::{Awake, Burst};
 use super::disk::{OutputSpeed, Stop};
+use super::ports::PortSpeed;
 use super::race::{AWAKE, NEW, NotRun};
 use super::samples::Timing;
 use crate::report::Goal;
@@ -21,6 +22,7 @@ pub struct Places {
     pub burst: Burst,
     pub awake: Awake,
     pub output: OutputSpeed,
+    pub ports: PortSpeed,
     pub stop: Stop,
     pub goals: Vec<Goal>,
 }
@@ -44,6 +46,8 @@ impl Places {
         goals.push(Goal::at_most("processes of environments asleep", 0.0, "", self.awake.processes_asleep as f64));
         goals.push(Goal::at_most("mounts of environments asleep", 0.0, "", self.awake.mounts_asleep as f64));
         goals.push(Goal::at_least("output through a process' log, against cat to a file", 0.5, "x", self.output.share));
+        goals.push(Goal::at_least("HTTP through a port, against a direct connection", 0.6, "x", self.ports.http_share));
+        goals.push(Goal::at_least("a tunnel through a port, against a direct connection", 0.6, "x", self.ports.tunnel_share));
         let name = format!("stop while a neighbour has {} MiB dirty, the longest", self.stop.dirty_mebibytes_wanted);
         goals.push(Goal::below(name, 10.0, " ms", self.stop.stop_longest_milliseconds));
         self.goals = goals;
@@ -62,12 +66,13 @@ impl Places {
         for one in &self.not_run {
             line(format!("{:<50}{:<27} not run: {}", one.what, one.contender, one.reason));
         }
-        let Self { burst, awake, output, stop, .. } = self;
+        let Self { burst, awake, output, ports, stop, .. } = self;
         let proportional = awake.proportional_kib_each.map_or("unknown".to_owned(), |kib| format!("{kib:.0} KiB"));
         line(format!(
             "\n{} at once: p50 {:.0} ms, p99 {:.0} ms, all after {:.0} ms\n{} awake: {:.0} KiB each by MemAvailable, {:.0} KiB of the kernel's own, \
              {proportional} of processes; made in {:.1} s, stopped in {:.1} s\noutput: {:.0} MB/s through a log, {:.0} MB/s by cat\n\
-             stop: {:.1} ms quiet, {:.1} ms (longest {:.1}) and sleep {:.1} ms (longest {:.1}) with {} MiB dirty\n",
+             ports: {:.0} MB/s direct, {:.0} by HTTP, {:.0} through a tunnel, {:.0} through `port forward`; a request {:.3} ms direct, {:.3} by HTTP, \
+             {:.3} with a new connection\nstop: {:.1} ms quiet, {:.1} ms (longest {:.1}) and sleep {:.1} ms (longest {:.1}) with {} MiB dirty\n",
             burst.environments,
             burst.p50_milliseconds,
             burst.p99_milliseconds,
@@ -79,6 +84,13 @@ impl Places {
             awake.seconds_to_stop,
             output.process_log_megabytes_per_second,
             output.cat_to_file_megabytes_per_second,
+            ports.direct_megabytes_per_second,
+            ports.http_megabytes_per_second,
+            ports.tunnel_megabytes_per_second,
+            ports.forward_megabytes_per_second,
+            ports.direct_request_milliseconds,
+            ports.http_request_milliseconds,
+            ports.new_connection_milliseconds,
             stop.quiet_milliseconds,
             stop.stop_p50_milliseconds,
             stop.stop_longest_milliseconds,

@@ -45,6 +45,15 @@ impl Stead {
         self.directory.path().join("data")
     }
 
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> String {
+        self.server.as_ref().map(|server| server.address.clone()).unwrap_or_default()
+    }
+
     /// A directory on the same file system, which goes with it.
     pub fn beside(&self) -> &Path {
         self.directory.path()
@@ -152,6 +161,15 @@ impl Caller<'_> {
     /// `wake`, `stop` or `sleep`.
     pub async fn tell(&mut self, id: &str, what: &str) {
         self.call("POST", &format!("{ENVIRONMENTS}/{id}/{what}"), "").await;
+    }
+
+    /// Starts a process that goes on.
+    pub async fn start(&mut self, id: &str, argv: &[&str]) {
+        self.call("POST", &format!("{ENVIRONMENTS}/{id}/processes"), &json!({"argv": argv}).to_string()).await;
+    }
+
+    pub async fn ports(&mut self, id: &str) -> Value {
+        self.json("GET", &format!("{ENVIRONMENTS}/{id}/ports"), "").await
     }
 
     /// What a command printed.

@@ -9,6 +9,7 @@ pub mod files;
 pub mod identity;
 pub mod lists;
 pub mod local;
+pub mod port;
 pub mod process;
 pub mod project;
 #[cfg(test)]
@@ -132,6 +133,9 @@ pub enum Command {
     Files(files::FilesCommand),
     /// Copy files and directories into environments, out of them and between them
     Cp(copy::Cp),
+    /// Ports of environments: what listens, and how it is reached
+    #[command(subcommand, alias = "ports")]
+    Port(port::PortCommand),
     /// Projects and who belongs to them
     #[command(subcommand, visible_alias = "house", alias = "projects")]
     Project(project::ProjectCommand),

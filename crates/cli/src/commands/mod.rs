@@ -17,6 +17,7 @@ mod login;
 mod logout;
 mod members;
 mod paging;
+mod port;
 mod process;
 mod project;
 mod provider;
@@ -67,6 +68,7 @@ pub async fn run(invocation: &Invocation<'_>, command: Command) -> Result<()> {
         Command::Fork(arguments) => checkpoint::fork(invocation, &arguments).await,
         Command::Files(command) => files::run(invocation, command).await,
         Command::Cp(arguments) => copy::run(invocation, &arguments).await,
+        Command::Port(command) => port::run(invocation, command).await,
         Command::Project(command) => project::run(invocation, command).await,
         Command::Key(command) => key::run(invocation, command).await,
         Command::Sandbox(command) => sandbox::run(invocation, command).await,

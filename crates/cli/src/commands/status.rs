@@ -28,6 +28,7 @@ fn show(printer: &Printer, system: &System, endpoint: &str, uptime: String) -> R
     printer.fields(&[
         ("address", Some(system.address.clone())),
         ("reached at", Some(endpoint.to_owned())),
+        ("ports", system.ports.clone()),
         ("version", Some(system.version.clone())),
         ("store", Some(system.store.clone())),
         ("data", Some(system.data_dir.clone())),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use stead_domain::duration::Duration;
+use stead_domain::port_origin::PortDomain;
 use stead_domain::provider::ProviderName;
 use stead_domain::{Code, Error, Result};
 
@@ -19,6 +20,8 @@ use crate::settings::{Surroundings, place};
 struct File {
     data_dir: Option<PathBuf>,
     listen: Option<String>,
+    ports_listen: Option<String>,
+    ports_domain: Option<String>,
     socket: Option<PathBuf>,
     database: Option<String>,
     tls_cert: Option<PathBuf>,
@@ -43,6 +46,9 @@ pub struct Configuration {
     pub data_dir: PathBuf,
     /// What was asked for; none lets the server choose.
     pub listen: Option<String>,
+    /// The same for ports of environments.
+    pub ports_listen: PortsListen,
+    pub ports_domain: PortDomain,
     pub socket: PathBuf,
     pub database: Option<String>,
     pub tls: Option<(PathBuf, PathBuf)>,
@@ -63,6 +69,26 @@ pub struct Configuration {
     pub detach: bool,
 }
 
+/// Where ports of environments are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortsListen {
+    Off,
+    Usual,
+    At(String),
+}
+
+impl PortsListen {
+    fn parse(text: Option<String>) -> Self {
+        match text {
+            None => Self::Usual,
+            Some(text) if text.eq_ignore_ascii_case("off") => Self::Off,
+            Some(text) => Self::At(text),
+        }
+    }
+}
+
+/// Every name below it is this machine, for browsers and for curl.
+const PORTS_DOMAIN: &str = "localhost";
 const DEFAULT_RATE_LIMIT: u32 = 60_000;
 const KEEP_AUDIT: Duration = Duration::from_secs(8760 * 3600);
 const KEEP_TOMBSTONES: Duration = Duration::from_secs(720 * 3600);
@@ -103,6 +129,8 @@ impl Configuration {
         )?;
         Ok(Self {
             listen: options.listen.or(file.listen),
+            ports_listen: PortsListen::parse(options.ports_listen.or(file.ports_listen)),
+            ports_domain: options.ports_domain.or(file.ports_domain).as_deref().unwrap_or(PORTS_DOMAIN).parse()?,
             socket,
             data_dir,
             database: options.database.or(file.database),
@@ -229,6 +257,15 @@ mod tests {
         }
         let error = sizes("keep_environment_logs = '63MiB'").unwrap_err();
         assert!(error.message().contains("less than what is kept of one process") && error.suggested().is_some(), "{error}");
+    }
+
+    #[test]
+    fn ports_are_served_unless_they_are_not() {
+        assert_eq!(settle("", |_| ()).unwrap().ports_listen, PortsListen::Usual);
+        assert_eq!(settle("ports_listen = 'OFF'", |_| ()).unwrap().ports_listen, PortsListen::Off);
+        let settled = settle("ports_domain = 'a.test'", |options| options.ports_domain = Some("https://b.test".to_owned())).unwrap();
+        assert_eq!(settled.ports_domain.domain, "b.test");
+        assert!(settle("ports_domain = '127.0.0.1'", |_| ()).is_err());
     }
 
     #[test]

@@ -15,6 +15,12 @@ pub struct ServeOptions {
     /// The TCP address; port 0 picks a free one [default: 127.0.0.1:7070, or a free port when that is taken]
     #[arg(long, env = "STEAD_LISTEN", value_name = "ADDRESS:PORT")]
     pub listen: Option<String>,
+    /// Where ports of environments are served, or `off` [default: 127.0.0.1:7071, or a free port when that is taken]
+    #[arg(long, env = "STEAD_PORTS_LISTEN", value_name = "ADDRESS:PORT")]
+    pub ports_listen: Option<String>,
+    /// The domain that ports of environments have their names in, or its URL where something stands before this server [default: localhost]
+    #[arg(long, env = "STEAD_PORTS_DOMAIN", value_name = "DOMAIN|URL")]
+    pub ports_domain: Option<String>,
     /// The unix socket [default: DIR/stead.sock]
     #[arg(long, env = "STEAD_SOCKET", value_name = "PATH")]
     pub socket: Option<PathBuf>,

@@ -16,10 +16,11 @@ use stead_domain::{Code, Error, Result};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_rustls::TlsAcceptor;
 
-use super::configuration::Configuration;
+use super::configuration::{Configuration, PortsListen};
 
 /// Where the server listens when nobody says otherwise.
 const USUAL: &str = "127.0.0.1:7070";
+const USUAL_FOR_PORTS: &str = "127.0.0.1:7071";
 
 /// More connections to one socket wait to be accepted.
 const CONNECTIONS: usize = 4096;
@@ -35,21 +36,34 @@ pub fn connections(sockets: usize) -> usize {
     CONNECTIONS.min(files.saturating_sub(OTHER_FILES) / sockets.max(1)).max(8)
 }
 
-/// Binds the TCP address that was asked for; without one the usual, or a free one when that is taken.
+/// Binds the address of the API.
 pub async fn bind_tcp(configuration: &Configuration) -> Result<(TcpListener, SocketAddr)> {
-    let asked = configuration.listen.as_deref().unwrap_or(USUAL);
+    bind(configuration, configuration.listen.as_deref(), USUAL, "--listen").await
+}
+
+/// Binds the address where ports of environments are served, if they are.
+pub async fn bind_ports(configuration: &Configuration) -> Result<Option<(TcpListener, SocketAddr)>> {
+    let asked = match &configuration.ports_listen {
+        PortsListen::Off => return Ok(None),
+        PortsListen::Usual => None,
+        PortsListen::At(address) => Some(address.as_str()),
+    };
+    bind(configuration, asked, USUAL_FOR_PORTS, "--ports-listen").await.map(Some)
+}
+
+/// The address that was asked for; without one the usual, or a free one when that is taken.
+async fn bind(configuration: &Configuration, wanted: Option<&str>, usual: &str, option: &str) -> Result<(TcpListener, SocketAddr)> {
+    let asked = wanted.unwrap_or(usual);
     let refused = |error: &std::io::Error| {
         Error::new(Code::LocalFile, format!("{asked} cannot be listened on: {error}"))
-            .suggestion("choose another --listen address; port 0 picks a free one")
+            .suggestion(format!("choose another {option} address; port 0 picks a free one"))
     };
     let addresses: Vec<SocketAddr> = tokio::net::lookup_host(asked).await.map_err(|error| refused(&error))?.collect();
     for address in &addresses {
         configuration.check_exposure(*address)?;
     }
     let bound = match TcpListener::bind(&*addresses).await {
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && configuration.listen.is_none() => {
-            TcpListener::bind("127.0.0.1:0").await
-        }
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && wanted.is_none() => TcpListener::bind("127.0.0.1:0").await,
         bound => bound,
     };
     let listener = bound.map_err(|error| refused(&error))?;

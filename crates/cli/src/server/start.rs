@@ -1,13 +1,15 @@
 //! From a configuration to a server that answers, and back.
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use stead_api::{Limits, Listener, State};
+use stead_api::{Limits, Listener, Ports, State};
 use stead_app::{App, Provider, Providers, Retention, Sealer, Settings};
+use stead_domain::port_origin::{PortDomain, PortOrigin};
 use stead_domain::{Code, Context, Error, Result};
 use stead_providers::local::Local;
-use stead_secrets::{Envelope, MasterKey};
+use stead_secrets::{Envelope, MasterKey, Signer};
 use stead_store::{Location, Store, StoreError, settings};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
@@ -39,6 +41,8 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
     let (tcp, address) = sockets::bind_tcp(&configuration).await?;
     let tls = configuration.tls.as_ref().map(|(certificate, key)| sockets::load_tls(certificate, key)).transpose()?;
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
+    let bound = sockets::bind_ports(&configuration).await?;
+    let origin = bound.as_ref().map(|(_, address)| origin(&configuration, *address));
 
     let local = Local::open(&configuration.data_dir, &installation, host, configuration.allow_host_paths.clone())?;
     let beside = roles::beside(&configuration.data_dir, configuration.egress_allow.clone(), configuration.keep_process_log);
@@ -52,6 +56,7 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
         data_dir: configuration.data_dir.clone(),
         address: url.clone(),
         allow_unsandboxed: configuration.allow_unsandboxed,
+        ports: origin.clone(),
         retention: Retention {
             audit: configuration.keep_audit.into(),
             tombstones: configuration.keep_tombstones.into(),
@@ -69,9 +74,11 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
     let shutdown = Arc::new(Notify::new());
     let stop = CancellationToken::new();
     let metrics = stead_api::install_metrics().map_err(Error::internal)?;
+    let limits = Arc::new(Limits::per_minute(configuration.rate_limit));
+    let ports = origin.map(|origin| Ports::new(app.clone(), Arc::clone(&limits), origin, stop.clone()));
     let state = State {
         app: app.clone(),
-        limits: Arc::new(Limits::per_minute(configuration.rate_limit)),
+        limits,
         metrics: metrics.clone(),
         started_at: context.now(),
         shutdown: Arc::clone(&shutdown),
@@ -81,12 +88,18 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
     let ending = Signals::listen()?;
     let (unix, socket_file) = sockets::bind_unix(&configuration.socket)?;
     directory.write("address", &url)?;
-    announce(&url, &configuration);
-    let listeners = vec![unix, Listener::Tcp(tcp, tls)];
-    let connections = sockets::connections(listeners.len());
+    announce(&url, app.settings().ports.as_ref(), &configuration);
+    let listeners = vec![unix, Listener::Tcp(tcp, tls.clone())];
+    let connections = sockets::connections(listeners.len() + usize::from(bound.is_some()));
     let serving = stead_api::serve(listeners, stead_api::router(state), connections, stop.clone());
+    let serving_ports = async {
+        if let (Some(ports), Some((listener, _))) = (ports, bound) {
+            let listeners = vec![Listener::Tcp(listener, tls)];
+            tokio::join!(ports.tend(), stead_api::serve(listeners, stead_api::ports_router(ports.clone()), connections, stop.clone()));
+        }
+    };
     let upkeep = stop.run_until_cancelled(stead_api::keep_metrics_up(metrics));
-    tokio::join!(serving, upkeep, async {
+    tokio::join!(serving, serving_ports, upkeep, async {
         ending.wait(&shutdown).await;
         stop.cancel();
     });
@@ -134,7 +147,7 @@ async fn installation(store: &Store, context: &Context) -> Result<String> {
     store.write(move |unit| Box::pin(async move { Ok::<_, Error>(settings::get_or_set(unit, INSTALLATION, &fresh).await?) })).await
 }
 
-struct Sealing(Envelope);
+struct Sealing(Envelope, Signer);
 
 impl Sealer for Sealing {
     fn seal(&self, belongs_to: &[u8], value: &[u8]) -> Result<Vec<u8>> {
@@ -144,12 +157,21 @@ impl Sealer for Sealing {
     fn open(&self, belongs_to: &[u8], sealed: &[u8]) -> Result<Vec<u8>> {
         self.0.open(belongs_to, sealed).map_err(Error::internal)
     }
+
+    fn sign(&self, content: &[u8]) -> Result<[u8; 32]> {
+        Ok(self.1.sign(content))
+    }
+
+    fn is_signed(&self, content: &[u8], signature: &[u8]) -> bool {
+        self.1.is_signed(content, signature)
+    }
 }
 
 fn sealer(directory: &DataDirectory, context: &Context) -> Result<Arc<dyn Sealer>> {
     let key = MasterKey::load_or_create(&directory.join("master.key"), context)
         .map_err(|error| Error::new(Code::LocalFile, error.to_string()).suggestion("`stead doctor --fix` mends permissions"))?;
-    Ok(Arc::new(Sealing(Envelope::new(key, context.clone()))))
+    let signer = Signer::new(&key).map_err(Error::internal)?;
+    Ok(Arc::new(Sealing(Envelope::new(key, context.clone()), signer)))
 }
 
 /// How the operator is called in records.
@@ -164,9 +186,17 @@ fn start_logging(as_json: bool) {
     let _ = if as_json { builder.json().try_init() } else { builder.try_init() };
 }
 
+/// How ports are reached: as the operator says, or as they are served here.
+fn origin(configuration: &Configuration, address: SocketAddr) -> PortOrigin {
+    let PortDomain { domain, outside } = configuration.ports_domain.clone();
+    let (secure, port) = outside.unwrap_or((configuration.tls.is_some(), Some(address.port())));
+    PortOrigin { secure, domain, port }
+}
+
 /// The address goes to stdout, for people and for scripts that wait for it.
-fn announce(url: &str, configuration: &Configuration) {
-    tracing::info!(address = url, socket = %configuration.socket.display(), data_dir = %configuration.data_dir.display(), "serving");
+fn announce(url: &str, ports: Option<&PortOrigin>, configuration: &Configuration) {
+    let ports = ports.map_or_else(|| "off".to_owned(), PortOrigin::pattern);
+    tracing::info!(address = url, ports, socket = %configuration.socket.display(), data_dir = %configuration.data_dir.display(), "serving");
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{url}").and_then(|()| out.flush());
 }

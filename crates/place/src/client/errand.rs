@@ -1,13 +1,15 @@
 //! The server's end of an errand: a stream to a process inside. Whatever it says is from where anything may run.
 
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 
 use stead_domain::files::FileWord;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use stead_domain::ports::PortWord;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 
-use super::Trouble;
-use crate::protocol::{Answer, Call, Decoder, Errand, Opening, Request, Sent, Word, encode};
+use super::{Trouble, handed};
+use crate::protocol::{Answer, Call, Decoder, Opening, Request, Sent, Task, Word, encode};
 
 const BUFFER: usize = 64 << 10;
 
@@ -19,9 +21,10 @@ pub struct ErrandStream {
 
 impl ErrandStream {
     /// Has a steward hand its end of the stream to a process inside, and tells that one what to do.
-    pub(super) async fn open(stream: UnixStream, fence: u64, errand: &Errand) -> Result<Self, Trouble> {
+    pub(super) async fn open(stream: UnixStream, fence: u64, task: &Task) -> Result<Self, Trouble> {
+        let writes = matches!(task, Task::Files(errand) if errand.order.writes());
         let mut opened = Self { stream, decoder: Decoder::default(), buffer: vec![0; BUFFER] };
-        opened.write(&Request { number: 0, call: Call::Errand { fence, writes: errand.order.writes() } }, &[]).await?;
+        opened.write(&Request { number: 0, call: Call::Errand { fence, writes } }, &[]).await?;
         loop {
             match opened.take::<Opening>().await?.0 {
                 Opening::Inside(FileWord::Ready) => break,
@@ -31,7 +34,7 @@ impl ErrandStream {
                 _ => return Err(Trouble::Broken("the keeper spoke out of turn".to_owned())),
             }
         }
-        opened.write(errand, &[]).await?;
+        opened.write(task, &[]).await?;
         Ok(opened)
     }
 
@@ -47,6 +50,23 @@ impl ErrandStream {
     /// The next thing that is said inside.
     pub async fn next(&mut self) -> Result<(FileWord, Vec<u8>), Trouble> {
         self.take().await
+    }
+
+    /// The one answer to a question about ports, with the connection if there is one.
+    pub(super) async fn about_ports(mut self) -> Result<(PortWord, Option<OwnedFd>), Trouble> {
+        let mut handed = None;
+        loop {
+            if let Some((word, _)) = self.decoder.take().map_err(broken)? {
+                return Ok((word, handed));
+            }
+            let (stream, buffer) = (&self.stream, &mut self.buffer);
+            let received = stream.async_io(Interest::READABLE, || handed::receive(stream.as_fd(), buffer)).await.map_err(gone)?;
+            handed = received.descriptor.or(handed);
+            match received.length {
+                0 => return Err(Trouble::Gone),
+                length => self.decoder.push(&self.buffer[..length]),
+            }
+        }
     }
 
     async fn write(&mut self, header: &impl serde::Serialize, bytes: &[u8]) -> Result<(), Trouble> {

@@ -2,6 +2,7 @@
 
 mod connection;
 mod errand;
+mod handed;
 mod outgoing;
 mod spawner;
 mod stewards;

@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use stead_domain::Timestamp;
 use stead_domain::ids::{EnvironmentId, ProcessId};
+use stead_domain::ports::{PortOrder, PortWord};
 use stead_domain::process::{ExitCause, OutputStream, ProcessExit, ProcessUsage};
-use tokio::net::UnixStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::spawn_blocking;
 use tokio_util::task::TaskTracker;
 
-use super::{Connection, ErrandStream, Follower, Spawner, Trouble};
+use super::{Connection, ErrandStream, Follower, Spawner, Trouble, handed};
 use crate::blueprint::Blueprint;
 use crate::log::{self, Found, Mark};
-use crate::protocol::{Answer, Call, Errand, PROTOCOL, Progress, Refusal, Start};
+use crate::protocol::{Answer, Call, Errand, PROTOCOL, Progress, Refusal, Start, Task};
 use crate::{Directories, socket_path, steward_lock};
 
 /// How often a steward that is just leaving is waited for, and how long each time.
@@ -196,26 +197,44 @@ impl Stewards {
 
     /// Has something done inside, by a process of its own; wakes the environment for it.
     pub async fn errand(&self, blueprint: &Blueprint, fence: u64, errand: &Errand) -> Result<ErrandStream, Trouble> {
-        let mut silent = 0;
-        for _ in 0..LEAVING {
+        let task = Task::Files(errand.clone());
+        let mut attempts = Attempts::default();
+        loop {
             drop(self.awaken(blueprint).await?);
-            let opened = match connect(&self.directories.run(blueprint.environment)).await {
-                Ok(stream) => ErrandStream::open(stream, fence, errand).await,
-                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => Err(Trouble::Gone),
-                Err(error) => Err(broken(error)),
-            };
-            match opened {
-                Err(Trouble::Refused(Refusal::Leaving)) => {}
-                // It left at this moment, or there is no room inside for one more process.
-                Err(Trouble::Gone) if silent < SILENT => silent += 1,
-                Err(Trouble::Gone) => {
-                    return Err(Trouble::Broken("no process could be started inside: there are too many, or no memory is left".to_owned()));
-                }
-                outcome => return outcome,
+            if let Some(opened) = attempts.judge(self.send_inside(blueprint.environment, fence, &task).await).await? {
+                return Ok(opened);
             }
-            tokio::time::sleep(MOMENT).await;
         }
-        Err(Trouble::Broken("the keeper of the environment leaves again and again".to_owned()))
+    }
+
+    /// Has a process inside answer a question about ports; none when the environment is asleep. It is not woken.
+    pub async fn ask_about_ports(
+        &self,
+        environment: EnvironmentId,
+        fence: u64,
+        order: PortOrder,
+    ) -> Result<Option<(PortWord, Option<TcpStream>)>, Trouble> {
+        let mut attempts = Attempts::default();
+        loop {
+            let Some(connection) = self.find(environment).await? else { return Ok(None) };
+            if connection.is_draining() {
+                return Err(Trouble::Draining(connection.running()));
+            }
+            let opened = self.send_inside(environment, fence, &Task::Ports(order)).await;
+            if let Some(opened) = attempts.judge(opened).await? {
+                let (word, handed) = opened.about_ports().await?;
+                let handed = handed.map(|handed| handed::as_connection(handed).map_err(broken)).transpose()?;
+                return Ok(Some((word, handed)));
+            }
+        }
+    }
+
+    async fn send_inside(&self, environment: EnvironmentId, fence: u64, task: &Task) -> Result<ErrandStream, Trouble> {
+        match connect(&self.directories.run(environment)).await {
+            Ok(stream) => ErrandStream::open(stream, fence, task).await,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => Err(Trouble::Gone),
+            Err(error) => Err(broken(error)),
+        }
     }
 
     /// How far a process has come. None when there is no trace of it.
@@ -416,6 +435,33 @@ impl Stewards {
     pub fn let_go(&self) {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.tasks.close();
+    }
+}
+
+/// How often it was tried to have a process started inside.
+#[derive(Default)]
+struct Attempts {
+    leaving: usize,
+    silent: usize,
+}
+
+impl Attempts {
+    /// What came of one; none when it is worth another, after a moment.
+    async fn judge(&mut self, opened: Result<ErrandStream, Trouble>) -> Result<Option<ErrandStream>, Trouble> {
+        match opened {
+            Err(Trouble::Refused(Refusal::Leaving)) if self.leaving < LEAVING => self.leaving += 1,
+            Err(Trouble::Refused(Refusal::Leaving)) => {
+                return Err(Trouble::Broken("the keeper of the environment leaves again and again".to_owned()));
+            }
+            // It left at this moment, or there is no room inside for one more process.
+            Err(Trouble::Gone) if self.silent < SILENT => self.silent += 1,
+            Err(Trouble::Gone) => {
+                return Err(Trouble::Broken("no process could be started inside: there are too many, or no memory is left".to_owned()));
+            }
+            outcome => return outcome.map(Some),
+        }
+        tokio::time::sleep(MOMENT).await;
+        Ok(None)
     }
 }
 

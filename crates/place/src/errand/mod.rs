@@ -3,6 +3,7 @@
 
 mod entries;
 mod moving;
+mod ports;
 mod reading;
 mod removing;
 mod searching;
@@ -17,6 +18,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stead_domain::files::{FileOrder, FileWord};
 
 use self::voice::Voice;
+use crate::protocol::Task;
 use crate::tree::trouble::{At, Result};
 use crate::tree::{Moved, Packing, unpack};
 
@@ -39,7 +41,10 @@ pub fn run(descriptor: OwnedFd) {
 
 fn serve(voice: &mut Voice) -> std::io::Result<()> {
     voice.say(&FileWord::Ready, &[])?;
-    let errand = voice.hear_errand()?;
+    let errand = match voice.hear_task()? {
+        Task::Files(errand) => errand,
+        Task::Ports(order) => return ports::serve(order, voice),
+    };
     // Without a workspace, only absolute paths are there.
     let _ = std::env::set_current_dir(Path::new(&errand.directory));
     match perform(errand.order, voice) {

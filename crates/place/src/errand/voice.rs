@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use serde::Serialize;
 
-use crate::protocol::{Decoder, Errand, Sent, encode};
+use crate::protocol::{Decoder, Sent, Task, encode};
 
 /// What is sent and read at once.
 pub const PIECE: usize = 256 << 10;
@@ -31,7 +31,12 @@ impl Voice {
         self.stream.as_fd()
     }
 
-    pub fn hear_errand(&mut self) -> io::Result<Errand> {
+    /// Says something and hands a descriptor over with it.
+    pub fn hand_out(&mut self, word: &impl Serialize, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        stead_sandbox::message::send(self.stream.as_fd(), &encode(word, &[])?, &[descriptor])
+    }
+
+    pub fn hear_task(&mut self) -> io::Result<Task> {
         Ok(self.hear()?.0)
     }
 

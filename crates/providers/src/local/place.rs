@@ -12,12 +12,14 @@ use stead_app::{
 use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::files::{FileOrder, FileWord};
 use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
+use stead_domain::ports::{ListeningPort, PortOrder, PortProblem, PortWord};
 use stead_domain::process::{OutputStream, TerminalSize};
 use stead_place::Directories;
 use stead_place::blueprint::{Blueprint, Network};
 use stead_place::client::{ErrandStream, Spawner, Stewards, Trouble};
 use stead_place::log::{self, Piece};
 use stead_place::protocol::{self, Answer, Call, Refusal, Start};
+use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
 
 use super::abilities::Known;
@@ -318,6 +320,35 @@ impl Place for LocalPlace {
         Ok(Box::new(LocalErrand(stream)))
     }
 
+    async fn listening(&self, environment: &Premises, fence: u64) -> Result<Option<Vec<ListeningPort>>> {
+        let answered = self.stewards.ask_about_ports(environment.environment, fence, PortOrder::ListPorts).await;
+        match answered.map_err(cut_off)? {
+            None => Ok(None),
+            Some((PortWord::Ports { mut ports }, _)) => {
+                let own = self.blueprint(environment)?.network.own_ports();
+                ports.retain(|found| !own.contains(&found.port));
+                Ok(Some(ports))
+            }
+            Some(_) => Err(out_of_turn()),
+        }
+    }
+
+    async fn connect(&self, environment: &Premises, fence: u64, port: u16) -> Result<TcpStream> {
+        if self.blueprint(environment)?.network.own_ports().contains(&port) {
+            return Err(PlaceError::PortClosed {
+                message: format!("port {port} inside is where connections to the outside go through, and nothing of the environment's own"),
+                suggestion: "have the program listen on another port".to_owned(),
+            });
+        }
+        let answered = self.stewards.ask_about_ports(environment.environment, fence, PortOrder::Connect { port }).await;
+        match answered.map_err(cut_off)? {
+            None => Err(PlaceError::Asleep),
+            Some((PortWord::Connected, Some(connection))) => Ok(connection),
+            Some((PortWord::Failed { why, said }, _)) => Err(port_problem(port, why, &said)),
+            Some(_) => Err(out_of_turn()),
+        }
+    }
+
     async fn definition_changed(&self, environment: &Premises) -> Result<()> {
         self.stewards.adopt(&self.blueprint(environment)?).await.map_err(said)
     }
@@ -430,6 +461,21 @@ fn cut_off(trouble: Trouble) -> PlaceError {
     match trouble {
         Trouble::Gone => PlaceError::CutOff,
         trouble => said(trouble),
+    }
+}
+
+fn port_problem(port: u16, why: PortProblem, said: &str) -> PlaceError {
+    match why {
+        PortProblem::Closed => PlaceError::PortClosed {
+            message: format!("nothing listens on port {port} inside"),
+            suggestion: "start what should listen there; `stead port list ENVIRONMENT` shows what does".to_owned(),
+        },
+        PortProblem::Elsewhere => PlaceError::PortClosed {
+            message: format!("what listens on port {port} inside listens on {said} alone, which is not reached from outside"),
+            suggestion: "have it listen on 127.0.0.1, ::1 or on all addresses".to_owned(),
+        },
+        PortProblem::Silent => PlaceError::PortFailed(format!("what listens on port {port} inside takes no connection")),
+        PortProblem::Other => PlaceError::PortFailed(format!("port {port} inside cannot be reached: {said}")),
     }
 }
 

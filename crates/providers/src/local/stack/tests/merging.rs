@@ -22,7 +22,7 @@ fn merged_layers_show_what_they_showed() {
     if House::new().mount().is_none() {
         return;
     }
-    let cases = if std::env::var_os("STEAD_PROVE").is_some() { 1000 } else { 40 };
+    let cases = if std::env::var_os("STEAD_PROVE").is_some() { 200 } else { 30 };
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let outcome = TestRunner::new(config).run(&random::rounds(), |rounds| {
         let mut house = House::new();

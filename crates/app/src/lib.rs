@@ -5,6 +5,7 @@
 mod audit;
 mod detached;
 pub mod environments;
+mod file_changes;
 pub mod files;
 mod idempotency;
 pub mod identity;

@@ -163,7 +163,7 @@ fn what_takes_space_is_counted() {
     workspaces                  [SIZE]
     images                      [SIZE]
     trash                       [SIZE]
-    process output       0      [SIZE]
+    process output       0      0 B
     ");
     desk.done(&["run", "--scratch", "--", "head", "-c", "300000", "/dev/zero"]);
     let usage = desk.json(&["system", "df"]);

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Home, can_run};
-use crate::api::world::{expect, refused};
+use crate::api::world::{ENVIRONMENTS, create, expect, refused, text};
 use crate::support::{Http, Reply, Server};
 
 fn spec() -> serde_json::Value {
@@ -106,6 +106,49 @@ fn files_are_appended_moved_copied_and_removed() {
     for action in ["environment.files.write", "environment.files.move", "environment.files.copy", "environment.files.remove"] {
         assert!(actions.contains(&action), "{action}: {actions:?}");
     }
+    // With what came of it.
+    let came_of = |action: &str| {
+        let all = audit["items"].as_array().unwrap().iter().filter(|item| item["action"] == action);
+        all.map(|item| (item["details"]["outcome"].clone(), item["details"]["error"].clone())).collect::<Vec<_>>()
+    };
+    let (done, missing) = ((json!("done"), Value::Null), (json!("failed"), json!("file_not_found")));
+    assert_eq!(came_of("environment.files.move"), [done.clone(), missing, done]);
+    assert!(came_of("environment.files.copy").contains(&(json!("failed"), json!("file_exists"))));
+}
+
+#[test]
+fn a_repetition_finishes_what_a_killed_server_left() {
+    let mut server = Server::start();
+    if !can_run(&server) {
+        return;
+    }
+    let made = create(&server.http(), json!({"name": "left", "spec": spec()}));
+    let files = format!("{ENVIRONMENTS}/{}/files", text(&made, "id"));
+    let workspace = server.path().join("sandboxes").join(text(&made, "sandbox_id")).join("workspace");
+    fs::create_dir(workspace.join("from")).unwrap();
+    for number in 0..2000 {
+        fs::write(workspace.join(format!("from/{number}")), "text").unwrap();
+    }
+    for (verb, from, to) in [("copy", "from", "copied"), ("move", "copied", "moved")] {
+        let body = json!({"from": from, "to": to}).to_string();
+        let (http, path, sent) = (server.http(), format!("{files}/{verb}"), body.clone());
+        let first = std::thread::spawn(move || {
+            http.try_send("POST", &path, &[("content-type", "application/json"), ("idempotency-key", verb)], Some(sent.as_bytes())).is_ok()
+        });
+        // Killed in the middle, or before it can answer, if it is not faster than we look.
+        while !workspace.join(to).exists() && !first.is_finished() {
+            std::thread::yield_now();
+        }
+        server.kill();
+        let _ = first.join();
+        server = Server::builder().on(server.directory()).start();
+        let keyed = [("content-type", "application/json"), ("idempotency-key", verb)];
+        let again = server.http().send("POST", &format!("{files}/{verb}"), &keyed, Some(body.as_bytes()));
+        assert_eq!(again.status, 204, "{verb}: {}", String::from_utf8_lossy(&again.body));
+        assert_eq!(fs::read_dir(workspace.join(to)).unwrap().count(), 2000, "{verb}");
+    }
+    assert!(!workspace.join("copied").exists());
+    expect(&server.http().delete(&format!("{ENVIRONMENTS}/{}", text(&made, "id"))), 200);
 }
 
 #[test]

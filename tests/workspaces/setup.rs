@@ -37,7 +37,12 @@ fn one_that_fails_is_mended_and_run_again() {
         return;
     }
     let home = Home::new(&server, "web", spec("exec 2>&1; echo looking; test -e given || { echo nothing given >&2; exit 4; }"));
-    refused(&home.http.post(&home.path("/exec"), json!({"command": ["true"]})), 409, "conflict");
+    // Whoever hears of it, and whenever, is told to do the same.
+    for (path, body) in [("/exec", json!({"command": ["true"]})), ("/wake", json!({})), ("/exec", json!({"command": ["true"]}))] {
+        let details = refused(&home.http.post(&home.path(path), body), 409, "conflict");
+        let advised = text(&details, "suggestion");
+        assert!(advised.contains("mend the script, or what it needs, and run `stead env setup "), "{details}");
+    }
     let seen = expect(&home.http.get(&home.path("")), 200);
     assert_eq!(seen["status"], "failed");
     assert!(text(&seen, "last_error").ends_with("exit code 4:\nlooking\nnothing given"), "{seen}");

@@ -23,6 +23,11 @@ pub(crate) struct Act<'a> {
 
 /// Writes what a caller did. Every change by a caller comes through here, and so does the question whether the caller may still make it.
 pub(crate) async fn record(unit: &mut Unit, context: &Context, caller: &Caller, act: Act<'_>) -> Result<()> {
+    begin(unit, context, caller, act).await.map(drop)
+}
+
+/// The same, of something whose outcome is added when it is known.
+pub(crate) async fn begin(unit: &mut Unit, context: &Context, caller: &Caller, act: Act<'_>) -> Result<AuditRecord> {
     recheck(unit, caller, context.now()).await?;
     let record = AuditRecord {
         id: AuditId::new(context),
@@ -37,7 +42,7 @@ pub(crate) async fn record(unit: &mut Unit, context: &Context, caller: &Caller, 
         details: act.details.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>(),
     };
     stead_store::audit::insert(unit, &record).await?;
-    Ok(())
+    Ok(record)
 }
 
 /// What the server did by itself.

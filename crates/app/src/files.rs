@@ -8,8 +8,7 @@ use stead_domain::ids::EnvironmentId;
 use stead_domain::{Code, Error, Result};
 use stead_store::{environments, sandboxes};
 
-use crate::audit::{Act, record};
-use crate::idempotency::{self, Outcome};
+use crate::file_changes::Noted;
 use crate::patience::within;
 use crate::place::Errand;
 use crate::processes::{check_usable, premises};
@@ -71,9 +70,17 @@ pub struct Written {
     pub count: u64,
 }
 
+/// What has begun inside.
+pub(crate) struct Opened {
+    pub(crate) errand: Box<dyn Errand>,
+    /// Of what changes something.
+    pub(crate) noted: Option<Noted>,
+}
+
 /// A file that is being written.
 pub struct FileWriter {
     errand: Box<dyn Errand>,
+    noted: Option<Noted>,
 }
 
 impl FileWriter {
@@ -82,15 +89,26 @@ impl FileWriter {
         match within(self.errand.send(bytes)).await {
             Ok(()) => Ok(()),
             // It stopped listening, and may have said why.
-            Err(error) => Err(self.last_word().await.err().unwrap_or_else(|| error.into())),
+            Err(error) => {
+                let outcome = Err(self.last_word().await.err().unwrap_or_else(|| error.into()));
+                self.ended(outcome).await
+            }
         }
     }
 
     /// That was all; what came of it.
     pub async fn finish(mut self) -> Result<Written> {
-        match within(self.errand.end()).await {
+        let outcome = match within(self.errand.end()).await {
             Ok(()) => self.last_word().await,
             Err(error) => Err(self.last_word().await.err().unwrap_or_else(|| error.into())),
+        };
+        self.ended(outcome).await
+    }
+
+    async fn ended<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        match self.noted.take() {
+            Some(noted) => noted.ended(outcome).await,
+            None => outcome,
         }
     }
 
@@ -110,7 +128,7 @@ fn out_of_turn() -> Error {
 
 impl App {
     pub async fn stat_file(&self, entered: &Entered, id: EnvironmentId, path: FilePath) -> Result<FileEntry> {
-        let mut errand = self.open_errand(entered, id, &FileOrder::Stat { path }).await?;
+        let mut errand = self.open_errand(entered, id, &FileOrder::Stat { path }).await?.errand;
         let mut entries = collect(&mut *errand, 1).await?.entries;
         entries.pop().ok_or_else(out_of_turn)
     }
@@ -126,7 +144,7 @@ impl App {
             FileOrder::Find(ref find) => find.limit,
             _ => 0,
         };
-        collect(&mut *self.open_errand(entered, id, &order).await?, most).await
+        collect(&mut *self.open_errand(entered, id, &order).await?.errand, most).await
     }
 
     pub async fn read_file(
@@ -137,7 +155,7 @@ impl App {
         offset: u64,
         length: Option<u64>,
     ) -> Result<FileReader> {
-        let mut errand = self.open_errand(entered, id, &FileOrder::Read { path, offset, length }).await?;
+        let mut errand = self.open_errand(entered, id, &FileOrder::Read { path, offset, length }).await?.errand;
         match within(errand.next()).await?.0 {
             FileWord::Entries { mut entries } => match entries.pop() {
                 Some(entry) if entry.r#type == EntryType::File => Ok(FileReader { entry, bytes: FileStream { errand } }),
@@ -150,7 +168,7 @@ impl App {
 
     /// For orders whose answer is a stream. What is wrong with them is said before that begins.
     pub async fn stream_files(&self, entered: &Entered, id: EnvironmentId, order: &FileOrder) -> Result<FileStream> {
-        let mut errand = self.open_errand(entered, id, order).await?;
+        let mut errand = self.open_errand(entered, id, order).await?.errand;
         match errand.next().await?.0 {
             FileWord::Begun => Ok(FileStream { errand }),
             FileWord::Failed(failure) => Err(failure.into()),
@@ -166,38 +184,26 @@ impl App {
 
     /// For orders that bytes follow.
     pub async fn write_file(&self, entered: &Entered, id: EnvironmentId, order: &FileOrder) -> Result<FileWriter> {
-        let errand = self.open_errand(entered, id, order).await?;
-        Ok(FileWriter { errand })
+        let Opened { errand, noted } = self.open_errand(entered, id, order).await?;
+        Ok(FileWriter { errand, noted })
     }
 
-    /// For orders that are done at once.
-    pub async fn change_files(&self, entered: &Entered, id: EnvironmentId, order: FileOrder) -> Result<Outcome<()>> {
-        let (app, entered) = (self.clone(), entered.clone());
-        self.detached(async move {
-            // A repetition that comes while the first is under way waits for it, and is then told the same.
-            let _one_at_a_time = match idempotency::lock_key(&entered.caller) {
-                Some(key) => Some(app.locks.lock(&key).await),
-                None => None,
-            };
-            app.once(&entered.caller, async {
-                collect(&mut *app.open_errand(&entered, id, &order).await?, 0).await?;
-                Ok(())
-            })
-            .await
-        })
-        .await
-    }
-
-    async fn open_errand(&self, entered: &Entered, id: EnvironmentId, order: &FileOrder) -> Result<Box<dyn Errand>> {
+    pub(crate) async fn open_errand(&self, entered: &Entered, id: EnvironmentId, order: &FileOrder) -> Result<Opened> {
         // Only until it has begun: whoever puts the environment to sleep does not wait for a long one.
         let _passing = self.gates.pass(id).await;
         let (environment, provider, host, fence) = self.read_for_errand(entered, id).await?;
         check_usable(&environment)?;
         let ground = self.ground(provider, host)?;
-        if let Some((action, path)) = changes(order) {
-            self.note_change(entered, &environment, action, path).await?;
+        let noted = self.note_change(entered, &environment, order).await?;
+        let errand = match ground.place() {
+            Ok(place) => within(place.errand(&premises(&environment), fence, order)).await.map_err(Error::from),
+            Err(error) => Err(error),
+        };
+        match (errand, noted) {
+            (Ok(errand), noted) => Ok(Opened { errand, noted }),
+            (Err(error), Some(noted)) => noted.ended(Err(error)).await,
+            (Err(error), None) => Err(error),
         }
-        Ok(within(ground.place()?.errand(&premises(&environment), fence, order)).await?)
     }
 
     async fn read_for_errand(
@@ -217,38 +223,10 @@ impl App {
             })
             .await
     }
-
-    async fn note_change(&self, entered: &Entered, environment: &Environment, action: &'static str, path: &FilePath) -> Result<()> {
-        let (context, entered) = (self.context.clone(), entered.clone());
-        let (target_id, path) = (environment.id.to_string(), path.to_string());
-        self.store
-            .write(move |unit| {
-                Box::pin(async move {
-                    let details = vec![("path", path.into())];
-                    let act = Act { project: entered.project, action, target_type: "environment", target_id, details };
-                    record(unit, &context, &entered.caller, act).await
-                })
-            })
-            .await
-    }
-}
-
-/// What goes into the record, before it is done.
-fn changes(order: &FileOrder) -> Option<(&'static str, &FilePath)> {
-    match order {
-        FileOrder::Stat { .. } | FileOrder::List { .. } | FileOrder::Read { .. } => None,
-        FileOrder::Pack { .. } | FileOrder::Find(_) | FileOrder::Grep(_) | FileOrder::Watch { .. } => None,
-        FileOrder::Write { path, .. } | FileOrder::Append { path, .. } => Some(("environment.files.write", path)),
-        FileOrder::Unpack { path } => Some(("environment.files.unpack", path)),
-        FileOrder::Remove { path, .. } => Some(("environment.files.remove", path)),
-        FileOrder::MakeDirectory { path, .. } => Some(("environment.files.make_directory", path)),
-        FileOrder::Move { to, .. } => Some(("environment.files.move", to)),
-        FileOrder::Copy { to, .. } => Some(("environment.files.copy", to)),
-    }
 }
 
 /// Everything until it is done, and no more than was asked for: who speaks is not believed to end by itself.
-async fn collect(errand: &mut dyn Errand, most: u64) -> Result<Listed> {
+pub(crate) async fn collect(errand: &mut dyn Errand, most: u64) -> Result<Listed> {
     let mut entries = Vec::new();
     loop {
         match errand.next().await?.0 {

@@ -144,15 +144,25 @@ pub(crate) fn in_progress() -> Error {
 impl App {
     /// Runs what does no harm when it is repeated, and answers a repetition like the first request all the same.
     pub async fn once<T: Serialize>(&self, caller: &Caller, work: impl Future<Output = Result<T>>) -> Result<Outcome<T>> {
+        self.once_or_again(caller, |_| work).await
+    }
+
+    /// The same, for work that is told whether an earlier request with the same key was cut off: that one may have done all of it or a part.
+    pub(crate) async fn once_or_again<T: Serialize, F: Future<Output = Result<T>>>(
+        &self,
+        caller: &Caller,
+        work: impl FnOnce(bool) -> F,
+    ) -> Result<Outcome<T>> {
         if caller.idempotency.is_none() {
-            return work.await.map(Outcome::New);
+            return work(false).await.map(Outcome::New);
         }
         let (context, sealer, claimant) = (self.context.clone(), self.sealer.clone(), caller.clone());
         let claim = self.store.write(move |unit| Box::pin(async move { claim(unit, &context, &*sealer, &claimant).await })).await?;
-        if let Claim::Answered(reply) = claim {
-            return Ok(Outcome::Again(reply));
-        }
-        let outcome = work.await;
+        let claim = match claim {
+            Claim::Answered(reply) => return Ok(Outcome::Again(reply)),
+            claim => claim,
+        };
+        let outcome = work(matches!(claim, Claim::Unfinished(_))).await;
         let body = outcome.as_ref().ok().map(serde_json::to_value).transpose().map_err(Error::internal)?;
         let (context, claimant) = (self.context.clone(), caller.clone());
         self.store

@@ -6,6 +6,7 @@ mod audit;
 pub mod checkpoints;
 mod detached;
 pub mod environments;
+mod file_changes;
 pub mod files;
 mod idempotency;
 pub mod identity;

@@ -46,6 +46,12 @@ pub async fn insert(unit: &mut Unit, record: &AuditRecord) -> Result<()> {
     Ok(())
 }
 
+/// Adds to the details of a record what was not known when it was written. Nothing else of it ever changes.
+pub async fn set_details(unit: &mut Unit, record: &AuditRecord) -> Result<()> {
+    unit.execute("UPDATE audit SET details = $2 WHERE id = $1", &[record.id.into(), json(&record.details)]).await?;
+    Ok(())
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
     pub action: Option<String>,

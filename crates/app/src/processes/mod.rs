@@ -96,6 +96,12 @@ impl App {
 
 /// Only what is whole runs something. Each of the others says why not, and what would help.
 pub(crate) fn check_usable(environment: &Environment) -> Result<()> {
+    if environment.status == EnvironmentStatus::Failed && setup::setup_failed(environment) {
+        let message = format!("environment `{}` cannot be used: its setup script failed; `last_error` says how", environment.name);
+        return Err(Error::new(Code::Conflict, message)
+            .detail("status", environment.status.as_str())
+            .suggestion(setup::setup_advice(&environment.name)));
+    }
     let (code, message, suggestion) = match environment.status {
         EnvironmentStatus::Ready | EnvironmentStatus::Running => return Ok(()),
         EnvironmentStatus::Provisioning => (Code::Conflict, "it is still being made", "try again in a moment"),

@@ -24,6 +24,19 @@ const LONGEST_ARGUMENT: usize = 64 << 10;
 const LAST_BYTES: u64 = 4096;
 const LAST_LINES: usize = 10;
 
+/// How everything begins that is told of a script that failed.
+const SCRIPT: &str = "the setup script";
+
+/// Whether it is the script that keeps an environment from being used.
+pub(crate) fn setup_failed(environment: &Environment) -> bool {
+    environment.last_error.as_deref().is_some_and(|error| error.starts_with(SCRIPT))
+}
+
+/// What helps then, wherever it is noticed.
+pub(crate) fn setup_advice(environment: &str) -> String {
+    format!("mend the script, or what it needs, and run `stead env setup {environment}`")
+}
+
 /// What a definition says is to be run first.
 pub(crate) fn setup_script(environment: &Environment) -> Option<&str> {
     let script = environment.spec.setup.as_ref()?.script.as_deref()?;
@@ -148,8 +161,9 @@ impl App {
         let refusal = |message: String| Error::new(Code::Conflict, message).detail("process_id", own.to_string());
         match verdict {
             Verdict::Done => Ok(()),
-            Verdict::Failed(cause) => Err(refusal(cause)
-                .suggestion(format!("`stead logs {own}` shows all of it; mend the script and run `stead env setup ENVIRONMENT`"))),
+            Verdict::Failed(cause) => {
+                Err(refusal(cause).suggestion(format!("`stead logs {own}` shows all of it; {}", setup_advice(&id.to_string()))))
+            }
             Verdict::CutOff => Err(refusal("the setup script was ended before it was done".to_owned())
                 .suggestion("try again: it runs anew before the next process")),
         }
@@ -158,7 +172,7 @@ impl App {
     async fn verdict_on(&self, process: &Process) -> Verdict {
         if process.status == ProcessStatus::Failed {
             let cause = process.error.clone().unwrap_or_default();
-            return Verdict::Failed(format!("the setup script could not be started: {cause}"));
+            return Verdict::Failed(format!("{SCRIPT} could not be started: {cause}"));
         }
         let Some(exit) = &process.exit else { return Verdict::CutOff };
         let how = match (exit.cause, exit.code) {
@@ -170,7 +184,7 @@ impl App {
             (ExitCause::Signaled | ExitCause::Fenced | ExitCause::Lost, _) => return Verdict::CutOff,
         };
         let lines = self.last_lines(process).await.unwrap_or_default();
-        Verdict::Failed(if lines.is_empty() { format!("the setup script {how}") } else { format!("the setup script {how}:\n{lines}") })
+        Verdict::Failed(if lines.is_empty() { format!("{SCRIPT} {how}") } else { format!("{SCRIPT} {how}:\n{lines}") })
     }
 
     async fn last_lines(&self, process: &Process) -> Result<String> {

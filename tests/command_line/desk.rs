@@ -18,6 +18,7 @@ const FILTERS: &[(&str, &str)] = &[
     (r"\bstk_[a-z2-7]{52}\b", "stk_[KEY]"),
     (r"\bstk_[a-z2-7]{6}…", "stk_[KEY]…"),
     (r"127\.0\.0\.1:\d{4,5}\b", "127.0.0.1:[PORT]"),
+    (r"\.localhost:\d{4,5}\b", ".localhost:[PORT]"),
     (r"\bunix:uid=\d+,pid=\d+", "unix:uid=[UID],pid=[PID]"),
     (r"\(process \d+\)", "(process [PID])"),
     // What a provider calls its resource ends in some digits of an id.

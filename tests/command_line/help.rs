@@ -33,6 +33,7 @@ fn help_goes_to_stdout_and_names_every_command() {
       env         Environments: places to work [aliases: environment, environments]
       files       Files of environments
       cp          Copy files and directories into environments, out of them and between them
+      port        Ports of environments: what listens, and how it is reached
       project     Projects and who belongs to them [alias: house]
       key         API keys
       sandbox     Sandboxes: what stands behind environments

@@ -39,6 +39,7 @@ fn up_starts_one_server_and_down_ends_it() {
     --- stdout ---
     address     http://127.0.0.1:[PORT]
     reached at  unix:[HOME]/data/stead.sock
+    ports       http://PORT-ENVIRONMENT.localhost:[PORT]
     version     [VERSION]
     store       sqlite
     data        [HOME]/data
@@ -241,7 +242,7 @@ fn settings_that_the_server_cannot_use_are_named() {
     assert_snapshot!(desk.run(&["serve", "--config", "stead.toml"]), @"
     exit code: 2
     --- stderr ---
-    error: the configuration stead.toml at line 2, column 1: unknown field `colour`, expected one of `data_dir`, `listen`, `socket`, `database`, `tls_cert`, `tls_key`, `insecure_http`, `provider_alias`, `allow_unsandboxed`, `allow_host_path`, `egress_allow`, `rate_limit`, `log_format`, `keep_audit`, `keep_tombstones`, `keep_logs`, `keep_process_log`, `keep_environment_logs` (usage)
+    error: the configuration stead.toml at line 2, column 1: unknown field `colour`, expected one of `data_dir`, `listen`, `ports_listen`, `ports_domain`, `socket`, `database`, `tls_cert`, `tls_key`, `insecure_http`, `provider_alias`, `allow_unsandboxed`, `allow_host_path`, `egress_allow`, `rate_limit`, `log_format`, `keep_audit`, `keep_tombstones`, `keep_logs`, `keep_process_log`, `keep_environment_logs` (usage)
     hint: `stead serve --help` lists the settings
     ");
     assert_snapshot!(desk.run(&["serve", "--config", "none.toml"]), @"

@@ -27,7 +27,7 @@ use crate::listen::{Peer, Seat, bare};
 /// How long an answer may be in coming. What takes longer says something meanwhile, or is asked for again.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// The largest head of an answer; a body is read in pieces of at most as much.
-const LARGEST_HEAD: usize = 512 << 10;
+const LARGEST_HEAD: usize = 256 << 10;
 /// How often it is looked at whether somebody with an open connection still may have it.
 const LOOK: Duration = Duration::from_secs(15);
 

@@ -49,12 +49,6 @@ impl App {
         connected.map_err(|error| Error::from(error).detail("port", port))
     }
 
-    /// Whether anything can still be at the other end of a connection into it.
-    pub async fn is_awake(&self, project: ProjectId, id: EnvironmentId) -> Result<bool> {
-        let (_, ground, _) = self.read_for_ports(project, id).await?;
-        Ok(within(ground.place()?.activity(id)).await?.is_some())
-    }
-
     /// A URL that reaches one port until it expires, for whoever has it.
     pub async fn sign_port_url(&self, entered: &Entered, id: EnvironmentId, port: u16, new: &NewSignedUrl) -> Result<Outcome<SignedUrl>> {
         let life = new.life()?;

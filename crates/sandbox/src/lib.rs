@@ -8,6 +8,7 @@
 mod apart;
 mod capabilities;
 pub mod cgroup;
+mod devices;
 mod error;
 mod family;
 mod identity;

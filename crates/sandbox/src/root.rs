@@ -9,8 +9,9 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, op
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::process::{fchdir, pivot_root};
 
+use crate::devices::Devices;
 use crate::error::{Error, Result, Step};
-use crate::identity::Identity;
+use crate::identity::{Identity, Translations};
 use crate::mounts::Tree;
 use crate::plan::{Access, Plan, RootView, Source};
 use crate::skeleton::USER;
@@ -21,8 +22,6 @@ const SYSTEM: &[&str] = &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32
 
 /// What of a root is always the place's own.
 const OWN: &[&str] = &["dev", "proc", "sys", "tmp", "run"];
-
-const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 
 /// Files and directories of /proc that tell about the kernel or the machine.
 const MASKED: &[&str] = &[
@@ -66,7 +65,7 @@ pub struct Sources {
     root: Option<Tree>,
     system: Vec<(String, Shown)>,
     etc: Option<Tree>,
-    devices: Vec<(&'static str, Tree)>,
+    devices: Devices,
     trees: Trees,
 }
 
@@ -74,6 +73,8 @@ pub struct Sources {
 pub struct Trees {
     root: Option<Tree>,
     etc: Option<Tree>,
+    /// Where they were prepared.
+    devices: Option<Devices>,
     /// What is put over the settings of a system of its own: names of files in /etc.
     names: Vec<(&'static str, Tree)>,
     /// What a system of its own shows, where the plan names one.
@@ -103,14 +104,15 @@ impl Trees {
     /// Clones what the plan names; with an identity, the owner of each is seen as the place's own user.
     pub fn of(plan: &Plan, identity: Option<Identity>) -> Result<Self> {
         let (mut parts, mut shown) = (Vec::new(), Vec::new());
+        let translations = &mut Translations::default();
         let root = match &plan.root {
-            RootView::Overlay(overlay) => Some(layers::mount(overlay, &[], identity)?),
+            RootView::Overlay(overlay) => Some(layers::mount(overlay, &[], identity, translations)?),
             RootView::HostCopy { layers, volatile } => {
-                parts = own_parts(plan, layers, *volatile, identity)?;
+                parts = own_parts(plan, layers, *volatile, identity, translations)?;
                 None
             }
             RootView::Directory(directory) => {
-                shown = shown_of(directory, identity)?;
+                shown = shown_of(directory, identity, translations)?;
                 None
             }
             RootView::Host => None,
@@ -125,7 +127,7 @@ impl Trees {
                     let tree = Tree::clone_settled(path)?;
                     let is_directory = targets::is_directory(tree.as_fd())?;
                     if let Some(identity) = identity {
-                        tree.translate_from(tree.as_fd(), identity)?;
+                        tree.translate_from(tree.as_fd(), identity, translations)?;
                     }
                     tree.harden(*access)?;
                     (tree, is_directory, *access == Access::ReadWrite, false)
@@ -133,7 +135,7 @@ impl Trees {
                 Source::Overlay(overlay) => {
                     let reserved = plan.protected.iter().filter_map(|path| path.strip_prefix(&bind.target).ok());
                     let reserved = reserved.map(targets::relative).collect::<Result<Vec<_>>>()?;
-                    (layers::mount(overlay, &reserved, identity)?, true, true, true)
+                    (layers::mount(overlay, &reserved, identity, translations)?, true, true, true)
                 }
             };
             binds.push(Bound { target, is_directory, may_make: bind.make_target, writable, layered, tree });
@@ -153,12 +155,19 @@ impl Trees {
         } else {
             etc = Some(settings(plan.skeleton.etc())?);
         }
-        Ok(Self { root, etc, names, shown, parts, binds })
+        let devices = plan.skeleton.devices().map(|directory| Devices::whole(&directory)).transpose()?;
+        Ok(Self { root, etc, devices, names, shown, parts, binds })
     }
 }
 
 /// The host's system with a layer on each part of it.
-fn own_parts(plan: &Plan, layers: &Path, volatile: bool, identity: Option<Identity>) -> Result<Vec<(&'static str, Tree)>> {
+fn own_parts(
+    plan: &Plan,
+    layers: &Path,
+    volatile: bool,
+    identity: Option<Identity>,
+    translations: &mut Translations,
+) -> Result<Vec<(&'static str, Tree)>> {
     let mut trees = Vec::new();
     if identity.is_none_or(|identity| identity.count == 1) {
         return Err(Error::Inside("a copy of the host's system is only for a place with a system of its own".to_owned()));
@@ -172,7 +181,7 @@ fn own_parts(plan: &Plan, layers: &Path, volatile: bool, identity: Option<Identi
             std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o755)).step(format!("open {}", directory.display()))?;
         }
         let overlay = crate::plan::Overlay { lower: part.lower, upper, work, volatile };
-        trees.push((part.target, layers::mount_over(&overlay, &[], identity, identity.filter(|_| part.owned))?));
+        trees.push((part.target, layers::mount_over(&overlay, &[], identity, identity.filter(|_| part.owned), translations)?));
     }
     Ok(trees)
 }
@@ -182,7 +191,11 @@ impl Sources {
     pub fn collect(plan: &Plan, mut trees: Trees) -> Result<Self> {
         let root = trees.root.take();
         let etc = trees.etc.take();
-        let mut sources = Self { root, system: std::mem::take(&mut trees.shown), etc, devices: Vec::new(), trees };
+        let devices = match trees.devices.take() {
+            Some(devices) => devices,
+            None => Devices::each()?,
+        };
+        let mut sources = Self { root, system: std::mem::take(&mut trees.shown), etc, devices, trees };
         match &plan.root {
             RootView::Host | RootView::HostCopy { .. } => {
                 let own = |name: &str| sources.trees.parts.iter().any(|(target, _)| *target == name);
@@ -192,18 +205,13 @@ impl Sources {
             }
             RootView::Directory(_) | RootView::Overlay(_) => {}
         }
-        for name in DEVICES {
-            let tree = Tree::clone_of(&Path::new("/dev").join(name))?;
-            tree.harden_device()?;
-            sources.devices.push((name, tree));
-        }
         Ok(sources)
     }
 }
 
 /// What a directory that holds a system shows of it, name by name. With an identity, its owner is seen as the place's own user, who can
 /// so read what only that owner can.
-fn shown_of(directory: &Path, identity: Option<Identity>) -> Result<Vec<(String, Shown)>> {
+fn shown_of(directory: &Path, identity: Option<Identity>, translations: &mut Translations) -> Result<Vec<(String, Shown)>> {
     let step = || format!("read {}", directory.display());
     let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -224,7 +232,7 @@ fn shown_of(directory: &Path, identity: Option<Identity>) -> Result<Vec<(String,
             kind @ (FileType::Directory | FileType::RegularFile) => {
                 let tree = Tree::clone_whole(held.as_fd(), name)?;
                 if let Some(identity) = identity {
-                    tree.translate_from(held.as_fd(), identity)?;
+                    tree.translate_from(held.as_fd(), identity, translations)?;
                 }
                 tree.harden(Access::ReadOnly)?;
                 found.push((name.to_owned(), Shown::Tree(tree, kind.is_dir())));
@@ -313,7 +321,7 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
         make_directory(base.as_fd(), "var/log", 0o755)?;
         etc.attach(base.as_fd(), "etc")?;
     }
-    attach_devices(memory.as_fd(), base.as_fd(), devices, own_root, &own)?;
+    devices.attach(memory.as_fd(), base.as_fd(), own_root, &own)?;
     attach_processes(memory.as_fd(), base.as_fd(), &own)?;
     let mut places = vec![("tmp", "tmp"), ("run", "run")];
     if is_image {
@@ -351,7 +359,7 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
     Ok(writable)
 }
 
-fn make_directory(base: BorrowedFd<'_>, path: &str, mode: u32) -> Result<()> {
+pub fn make_directory(base: BorrowedFd<'_>, path: &str, mode: u32) -> Result<()> {
     match mkdirat(base, path, Mode::from_raw_mode(mode & 0o755)) {
         // The mask of the process does not let the rest through.
         Ok(()) if mode & !0o755 != 0 => {
@@ -386,52 +394,6 @@ fn attach_names(base: BorrowedFd<'_>, names: Vec<(&'static str, Tree)>, own: &[u
         if let Ok(theirs) = targets::make(base, &format!("etc/{name}"), false, |device| own.contains(&device)) {
             ours.attach_on(theirs.as_fd())?;
         }
-    }
-    Ok(())
-}
-
-fn attach_devices(
-    memory: BorrowedFd<'_>,
-    base: BorrowedFd<'_>,
-    devices: Vec<(&'static str, Tree)>,
-    own_root: bool,
-    own: &[u64],
-) -> Result<()> {
-    let target = targets::make(base, "dev", true, |device| own.contains(&device))?;
-    // The root is read-only in the end and so is this in it; a layer of the place's own gets no device files.
-    let directory = if own_root {
-        make_directory(memory, "dev", 0o755)?;
-        Tree::clone_below(memory, "dev")?.attach_on(target.as_fd())?;
-        targets::find(base, "dev")?.ok_or(Error::Ended)?
-    } else {
-        target
-    };
-    for (name, tree) in devices {
-        openat(&directory, name, OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o644))
-            .step(format!("make /dev/{name}"))?;
-        tree.attach(directory.as_fd(), name)?;
-    }
-    for name in ["pts", "shm"] {
-        make_directory(directory.as_fd(), name, 0o755)?;
-    }
-    Tree::new(
-        "devpts",
-        &[("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620")],
-        MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC,
-    )?
-    .attach(directory.as_fd(), "pts")?;
-    Tree::clone_below(memory, "shm")?.attach(directory.as_fd(), "shm")?;
-    for (name, target) in [
-        ("ptmx", "pts/ptmx"),
-        ("fd", "/proc/self/fd"),
-        ("stdin", "/proc/self/fd/0"),
-        ("stdout", "/proc/self/fd/1"),
-        ("stderr", "/proc/self/fd/2"),
-    ] {
-        symlinkat(target, &directory, name).step(format!("link /dev/{name}"))?;
-    }
-    if own_root {
-        crate::kernel::set_one_mount_attributes(directory.as_fd(), libc::MOUNT_ATTR_RDONLY).step("make /dev read-only")?;
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ mod terminal;
 mod users;
 mod wire;
 
-pub use apart::{fork_apart, survive_broken_pipes};
+pub use apart::{bury_children, fork_apart, survive_broken_pipes};
 pub use error::{Error, Result};
 pub use landlock::{keeps_abstract_sockets_apart, version as landlock_version};
 pub use outlets::{NAME_SERVER, Outlet, Outlets};

@@ -7,6 +7,7 @@ mod frame;
 mod reader;
 mod segments;
 mod sizes;
+mod spare;
 mod unfinished;
 mod writer;
 
@@ -14,5 +15,6 @@ pub use frame::Kind;
 pub use reader::{Found, LastWords, Mark, Piece, last_words, read};
 pub use segments::{remove, trace};
 pub use sizes::sizes;
+pub use spare::spare;
 pub use unfinished::unfinished;
 pub use writer::{Caps, LogWriter};

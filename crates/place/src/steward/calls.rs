@@ -106,7 +106,7 @@ impl Steward {
         let log = if noted {
             None
         } else {
-            match LogWriter::create(&self.blueprint.logs, start.process, Caps::default()) {
+            match LogWriter::create_from(self.spare.take(), &self.blueprint.logs, start.process, Caps::default()) {
                 // It was started before, and is over.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(Some(Answer::Known)),
                 outcome => Some(outcome.map_err(full)?),
@@ -144,7 +144,7 @@ impl Steward {
         let log = match log {
             Some(log) => log,
             // While the program is being started.
-            None => LogWriter::create(&self.blueprint.logs, start.process, Caps::default()).map_err(|error| {
+            None => LogWriter::create_from(self.spare.take(), &self.blueprint.logs, start.process, Caps::default()).map_err(|error| {
                 // Nobody would keep what it says.
                 let _ = place.end_family(number, &mark(start.process));
                 Refusal::StorageFull { message: error.to_string() }

@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use stead_sandbox::cgroup::{Availability, Group};
-use stead_sandbox::{Skeleton, fork_apart, locate_arguments, message};
+use stead_sandbox::{Skeleton, bury_children, fork_apart, locate_arguments, message};
 
 use crate::blueprint::{ENCLOSED, Order};
 use crate::protocol::LARGEST;
@@ -23,51 +23,60 @@ const LONGEST_ORDER: u64 = 64 << 20;
 /// Serves until the server is gone. What all places share of the root is made anew first, in the directory that is named. Its stewards speak
 /// the version of the protocol that is named: an older one than ours is how tests have one that is left from before an upgrade.
 pub fn run(skeleton: &Path, protocol: u32) -> io::Result<()> {
-    Skeleton::build_while(skeleton, &server_is_there).map_err(io::Error::other)?;
-    // A steward of the server before may keep a place that still sees what was there before.
-    if skeleton.parent().is_some_and(|data_dir| !Directories::below(data_dir).anybody_is_awake()) {
-        Skeleton::forget_left(skeleton).map_err(io::Error::other)?;
-    }
+    make_skeleton(skeleton)?;
     let available = Availability::probe();
     if available.has_groups() {
         available.prepare().map_err(io::Error::other)?;
     }
     locate_arguments();
-    let socket = rustix::stdio::stdin();
-    let mut stewards: Vec<OwnedFd> = Vec::new();
-    let mut buffer = vec![0; LARGEST];
+    // Nothing is kept of a steward here, neither a descriptor nor a way to hear of its end: every copy of us begins with what we hold.
+    bury_children();
     loop {
-        let mut watched = vec![PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
-        watched.extend(stewards.iter().map(|steward| PollFd::new(steward, PollFlags::IN)));
-        match poll(&mut watched, None) {
-            Err(rustix::io::Errno::INTR) => continue,
-            outcome => outcome?,
-        };
-        let ended: Vec<bool> = watched.iter().map(|watched| !watched.revents().is_empty()).collect();
-        drop(watched);
-        let mut at = 0;
-        stewards.retain(|steward| {
-            at += 1;
-            !(ended[at] && matches!(waitid(WaitId::PidFd(steward.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG), Ok(Some(_))))
-        });
-        if ended[0] {
-            let Some(received) = message::receive(socket.as_fd(), &mut buffer)? else { return Ok(()) };
-            let mut descriptors = received.descriptors;
-            let order = match &buffer[..received.length] {
-                ENCLOSED => enclosed(descriptors.pop()),
-                bytes => serde_json::from_slice(bytes).map_err(io::Error::from),
-            };
-            match (order, descriptors.into_iter().next()) {
-                (Ok(Order::Wake(blueprint)), Some(peer)) => {
-                    // A failure is seen at the other end of the pair, which closes.
-                    let begin = |mut kept: Vec<OwnedFd>| kept.pop().map_or(1, |peer| steward::run(*blueprint, peer, protocol));
-                    stewards.extend(fork_apart(vec![peer], begin).map(|(_, steward)| steward));
-                }
-                (Ok(Order::Clear(run)), _) => clear(&available, &run),
-                _ => {}
+        let Some((order, peer)) = hear()? else { return Ok(()) };
+        match (order, peer) {
+            (Ok(Order::Wake(blueprint)), Some(peer)) => {
+                // A failure is seen at the other end of the pair, which closes.
+                let begin = |mut kept: Vec<OwnedFd>| kept.pop().map_or(1, |peer| steward::run(*blueprint, peer, protocol));
+                let _ = fork_apart(vec![peer], begin);
+            }
+            (Ok(Order::Clear(run)), _) => clear(&available, &run),
+            _ => {}
+        }
+    }
+}
+
+/// Makes what all places share, in a copy of us: the memory that it takes is not for every steward to begin with.
+fn make_skeleton(skeleton: &Path) -> io::Result<()> {
+    let server = rustix::stdio::stdin().try_clone_to_owned()?;
+    let make = |kept: Vec<OwnedFd>| {
+        let made = Skeleton::build_while(skeleton, &|| kept.iter().all(somebody_is_there));
+        // A steward of the server before may keep a place that still sees what was there before.
+        let awake = || skeleton.parent().is_none_or(|data_dir| Directories::below(data_dir).anybody_is_awake());
+        i32::from(made.and_then(|_| if awake() { Ok(()) } else { Skeleton::forget_left(skeleton) }).is_err())
+    };
+    let (_, child) = fork_apart(vec![server], make).map_err(io::Error::other)?;
+    loop {
+        match waitid(WaitId::PidFd(child.as_fd()), WaitIdOptions::EXITED) {
+            Err(rustix::io::Errno::INTR) => {}
+            outcome => {
+                let made = outcome?.is_some_and(|status| status.exit_status() == Some(0));
+                return if made { Ok(()) } else { Err(io::Error::other("what all places share could not be made")) };
             }
         }
     }
+}
+
+/// The next order and what came with it; none when the server is gone.
+fn hear() -> io::Result<Option<(io::Result<Order>, Option<OwnedFd>)>> {
+    // Gone before anybody is made: no copy of us has to carry it.
+    let mut buffer = vec![0; LARGEST];
+    let Some(received) = message::receive(rustix::stdio::stdin(), &mut buffer)? else { return Ok(None) };
+    let mut descriptors = received.descriptors;
+    let order = match &buffer[..received.length] {
+        ENCLOSED => enclosed(descriptors.pop()),
+        bytes => serde_json::from_slice(bytes).map_err(io::Error::from),
+    };
+    Ok(Some((order, descriptors.into_iter().next())))
 }
 
 /// An order that was too long for a message.
@@ -79,10 +88,9 @@ fn enclosed(descriptor: Option<OwnedFd>) -> io::Result<Order> {
     Ok(serde_json::from_slice(&bytes)?)
 }
 
-/// Whether somebody still holds the other end of our socket.
-fn server_is_there() -> bool {
-    let socket = rustix::stdio::stdin();
-    let mut watched = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::RDHUP)];
+/// Whether somebody still holds the other end of a socket.
+fn somebody_is_there(socket: &OwnedFd) -> bool {
+    let mut watched = [PollFd::new(socket, PollFlags::RDHUP)];
     let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
     !matches!(poll(&mut watched, Some(&now)), Ok(1)) || !watched[0].revents().intersects(PollFlags::HUP | PollFlags::RDHUP)
 }

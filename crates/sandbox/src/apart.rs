@@ -9,6 +9,11 @@ use crate::kernel::{self, Forked};
 
 /// Refuses unless the calling process has one thread only: in a copy of it no other thread goes on, and no lock that one held is let go.
 pub fn refuse_threads() -> Result<()> {
+    // To leave a group of threads is granted to who is alone in it, and changes nothing.
+    // SAFETY: plain system call; in a process with one thread it does nothing, and in any other it is refused.
+    if unsafe { libc::unshare(libc::CLONE_THREAD) } == 0 {
+        return Ok(());
+    }
     // The kernel counts the threads as links of the directory that lists them.
     let links = rustix::fs::stat("/proc/self/task").step("count the threads of this process")?.st_nlink;
     match links.saturating_sub(2) {
@@ -102,10 +107,20 @@ pub fn reset_signals() {
 /// From here on a write into a pipe that nobody reads any more is an error, and not the end of this process. For a copy that writes to
 /// programs which may stop listening; those that it starts get the default again.
 pub fn survive_broken_pipes() {
+    ignore(libc::SIGPIPE);
+}
+
+/// From here on nobody waits for children that this process makes: the kernel buries them as they end. For who makes copies that go on
+/// without it; those that it makes get the default again.
+pub fn bury_children() {
+    ignore(libc::SIGCHLD);
+}
+
+fn ignore(signal: libc::c_int) {
     const IGNORE: u64 = 1;
     let ignored = [IGNORE, 0, 0, 0];
     // SAFETY: as above; to ignore a signal is no code of ours either.
-    unsafe { libc::syscall(libc::SYS_rt_sigaction, libc::SIGPIPE, ignored.as_ptr(), std::ptr::null::<u64>(), 8_usize) };
+    unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, ignored.as_ptr(), std::ptr::null::<u64>(), 8_usize) };
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Who the inside is on the outside.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::process::geteuid;
 
@@ -85,14 +85,32 @@ fn write_maps(pid: i32, uid: Map, gid: Map, count: u32) -> Result<()> {
     write("gid_map", format!("{} {} {count}", gid.inside, gid.outside))
 }
 
-/// A user namespace that only serves to translate the owners in a tree: on the disk `owner`, seen as the place's own user. Of a whole system
-/// all owners are translated.
-pub fn translation(owner_uid: u32, owner_gid: u32, identity: Identity) -> Result<OwnedFd> {
-    let (uid, gid) = match identity.count {
-        1 => (owner_uid, owner_gid),
-        _ if owner_uid >= ON_DISK => (ON_DISK, ON_DISK),
-        _ => (0, 0),
-    };
+/// User namespaces that only serve to translate the owners in trees: on the disk somebody, seen as the place's own user. Trees of one owner
+/// share theirs.
+#[derive(Default)]
+pub struct Translations(Vec<(u32, u32, Identity, OwnedFd)>);
+
+impl Translations {
+    /// Of a whole system all owners are translated.
+    pub fn of(&mut self, owner_uid: u32, owner_gid: u32, identity: Identity) -> Result<BorrowedFd<'_>> {
+        let (uid, gid) = match identity.count {
+            1 => (owner_uid, owner_gid),
+            _ if owner_uid >= ON_DISK => (ON_DISK, ON_DISK),
+            _ => (0, 0),
+        };
+        let known = self.0.iter().position(|(known_uid, known_gid, of, _)| (*known_uid, *known_gid, *of) == (uid, gid, identity));
+        let at = match known {
+            Some(at) => at,
+            None => {
+                self.0.push((uid, gid, identity, translation(uid, gid, identity)?));
+                self.0.len() - 1
+            }
+        };
+        Ok(self.0[at].3.as_fd())
+    }
+}
+
+fn translation(uid: u32, gid: u32, identity: Identity) -> Result<OwnedFd> {
     let holder = Holder::new().step("make a user namespace for a mount")?;
     let (uid, gid) = (Map { inside: uid, outside: identity.outside_uid }, Map { inside: gid, outside: identity.outside_gid });
     write_maps(holder.pid, uid, gid, identity.count)?;

@@ -36,7 +36,7 @@ pub const ENDED: u8 = 14;
 /// Serves until the keeper is gone.
 pub fn serve(socket: &OwnedFd, errands: Option<Errands>) -> io::Result<()> {
     let children = child_signals()?;
-    let mut init = Init { running: HashMap::new(), unsent: VecDeque::new(), stack: Stack::default(), errands };
+    let mut init = Init { running: HashMap::new(), unsent: VecDeque::new(), stack: Stack::new()?, errands };
     loop {
         // Never waits for the keeper to read: it may be waiting for us to read.
         init.send(socket.as_fd())?;
@@ -152,6 +152,7 @@ impl Init {
                 Ok(())
             }
             REST => {
+                self.stack.rest();
                 shed();
                 Ok(())
             }

@@ -7,15 +7,15 @@ use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen};
 
 use crate::error::{Error, Result, Step};
-use crate::identity::{self, Identity};
+use crate::identity::{self, Identity, Translations};
 use crate::kernel;
 use crate::mounts::Tree;
 use crate::plan::Overlay;
 
 /// Mounts the layers, attached nowhere yet. With an identity, the owner of each layer is seen as the place's own user; that can only be done
 /// outside, and needs root. The names in `reserved` are there, empty, if no layer has them.
-pub fn mount(overlay: &Overlay, reserved: &[String], identity: Option<Identity>) -> Result<Tree> {
-    mount_over(overlay, reserved, identity, &[], LowerIdentity(identity))
+pub fn mount(overlay: &Overlay, reserved: &[String], identity: Option<Identity>, translations: &mut Translations) -> Result<Tree> {
+    mount_over(overlay, reserved, identity, &[], LowerIdentity(identity), translations)
 }
 
 /// As whom the owners of lower layers are seen. Not at all if that is none, so that only what everybody may read can be read there.
@@ -28,6 +28,7 @@ pub fn mount_over(
     identity: Option<Identity>,
     sealed: &[PathBuf],
     lower_identity: LowerIdentity,
+    translations: &mut Translations,
 ) -> Result<Tree> {
     let (Some(parent), Some(upper), Some(work)) = (overlay.upper.parent(), overlay.upper.file_name(), overlay.work.file_name()) else {
         return Err(Error::Inside(format!("`{}` is no layer", overlay.upper.display())));
@@ -39,8 +40,9 @@ pub fn mount_over(
         identity::own_layer(&overlay.upper)?;
         identity::own_layer(&overlay.work)?;
     }
-    let sealed = sealed.iter().map(|path| layer(path, identity));
-    let mut lower = sealed.chain(overlay.lower.iter().map(|path| layer(path, lower_identity.0))).collect::<Result<Vec<_>>>()?;
+    let own = sealed.iter().map(|path| (path, identity));
+    let all = own.chain(overlay.lower.iter().map(|path| (path, lower_identity.0)));
+    let mut lower = all.map(|(path, identity)| layer(path, identity, translations)).collect::<Result<Vec<_>>>()?;
     if !reserved.is_empty() {
         lower.push(reserve(reserved, identity)?);
     }
@@ -48,7 +50,7 @@ pub fn mount_over(
         // One tree for both, because the kernel wants them in one mount.
         Some(identity) => {
             let tree = Tree::clone_of(parent)?;
-            tree.translate_from(open(CWD, &overlay.upper)?.as_fd(), identity)?;
+            tree.translate_from(open(CWD, &overlay.upper)?.as_fd(), identity, translations)?;
             tree.into_fd()
         }
         None => open(CWD, parent)?,
@@ -89,11 +91,11 @@ fn held(layer: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", layer.as_raw_fd())
 }
 
-fn layer(path: &Path, identity: Option<Identity>) -> Result<OwnedFd> {
+fn layer(path: &Path, identity: Option<Identity>, translations: &mut Translations) -> Result<OwnedFd> {
     let directory = open(CWD, path)?;
     let Some(identity) = identity else { return Ok(directory) };
     let tree = Tree::clone_at(directory.as_fd())?;
-    tree.translate_from(directory.as_fd(), identity)?;
+    tree.translate_from(directory.as_fd(), identity, translations)?;
     Ok(tree.into_fd())
 }
 

@@ -9,6 +9,7 @@ mod apart;
 mod arguments;
 mod capabilities;
 pub mod cgroup;
+mod devices;
 mod error;
 mod family;
 mod identity;
@@ -36,7 +37,7 @@ mod users;
 mod wire;
 mod writeback;
 
-pub use apart::{fork_apart, survive_broken_pipes};
+pub use apart::{bury_children, fork_apart, survive_broken_pipes};
 pub use arguments::locate_arguments;
 pub use error::{Error, Result};
 pub use init::ERRAND_NAME;

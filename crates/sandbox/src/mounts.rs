@@ -10,7 +10,7 @@ use rustix::mount::{
 };
 
 use crate::error::{Result, Step};
-use crate::identity::{self, Identity};
+use crate::identity::{Identity, Translations};
 use crate::kernel;
 use crate::plan::Access;
 use crate::targets;
@@ -117,10 +117,10 @@ impl Tree {
     }
 
     /// Shows the owner of a directory or file as the place's own user, in the whole tree.
-    pub fn translate_from(&self, owned: BorrowedFd<'_>, identity: Identity) -> Result<()> {
+    pub fn translate_from(&self, owned: BorrowedFd<'_>, identity: Identity, translations: &mut Translations) -> Result<()> {
         let owner = targets::status(owned)?;
-        let namespace = identity::translation(owner.st_uid, owner.st_gid, identity)?;
-        kernel::set_mount_attributes(self.0.as_fd(), 0, Some(namespace.as_fd()))
+        let namespace = translations.of(owner.st_uid, owner.st_gid, identity)?;
+        kernel::set_mount_attributes(self.0.as_fd(), 0, Some(namespace))
             .step("translate the owner of a tree (the filesystem may not be able to)")
     }
 

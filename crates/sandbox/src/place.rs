@@ -115,6 +115,11 @@ impl Place {
     /// Makes a place and waits until its init answers. Refuses when the calling process has more than one thread: what runs inside begins
     /// as a copy of it.
     pub fn start(plan: &Plan) -> Result<Self> {
+        Self::start_while(plan, || ()).map(|(place, ())| place)
+    }
+
+    /// The same; what the caller has to do besides is done while the place is being put together inside.
+    pub fn start_while<T>(plan: &Plan, meanwhile: impl FnOnce() -> T) -> Result<(Self, T)> {
         apart::refuse_threads()?;
         if plan.network == Network::Host && !plan.allow_abstract_sockets && !landlock::keeps_abstract_sockets_apart() {
             let why = "this kernel cannot keep the abstract sockets of a shared network apart (Linux 6.12 or newer can)";
@@ -155,8 +160,9 @@ impl Place {
                 identity.write_maps(pid)?;
                 // The maps are there: it may go on.
                 Writer::new(READY).send(place.socket.as_fd(), &[]).step("tell init to go on")?;
+                let done = meanwhile();
                 place.wait_until_ready(plan)?;
-                Ok(place)
+                Ok((place, done))
             }
         }
     }

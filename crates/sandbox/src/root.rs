@@ -9,8 +9,9 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, op
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::process::{fchdir, pivot_root};
 
+use crate::devices::Devices;
 use crate::error::{Error, Result, Step};
-use crate::identity::Identity;
+use crate::identity::{Identity, Translations};
 use crate::layers::LowerIdentity;
 use crate::mounts::Tree;
 use crate::plan::{Access, Plan, RootView, Source};
@@ -22,8 +23,6 @@ const SYSTEM: &[&str] = &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32
 
 /// What of a root is always the place's own.
 const OWN: &[&str] = &["dev", "proc", "sys", "tmp", "run"];
-
-const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 
 /// Files and directories of /proc that tell about the kernel or the machine.
 const MASKED: &[&str] = &[
@@ -67,7 +66,7 @@ pub struct Sources {
     root: Option<Tree>,
     system: Vec<(String, Shown)>,
     etc: Option<Tree>,
-    devices: Vec<(&'static str, Tree)>,
+    devices: Devices,
     trees: Trees,
 }
 
@@ -75,6 +74,8 @@ pub struct Sources {
 pub struct Trees {
     root: Option<Tree>,
     etc: Option<Tree>,
+    /// Where they were prepared.
+    devices: Option<Devices>,
     /// What is put over the settings of a system of its own: names of files in /etc.
     names: Vec<(&'static str, Tree)>,
     /// What a system of its own shows, where the plan names one.
@@ -104,14 +105,15 @@ impl Trees {
     /// Clones what the plan names; with an identity, the owner of each is seen as the place's own user.
     pub fn of(plan: &Plan, identity: Option<Identity>) -> Result<Self> {
         let (mut parts, mut shown) = (Vec::new(), Vec::new());
+        let translations = &mut Translations::default();
         let root = match &plan.root {
-            RootView::Overlay(overlay) => Some(layers::mount(overlay, &[], identity)?),
+            RootView::Overlay(overlay) => Some(layers::mount(overlay, &[], identity, translations)?),
             RootView::HostCopy { layers, below, volatile } => {
-                parts = own_parts(plan, layers, below, *volatile, identity)?;
+                parts = own_parts(plan, layers, below, *volatile, identity, translations)?;
                 None
             }
             RootView::Directory(directory) => {
-                shown = shown_of(directory, identity)?;
+                shown = shown_of(directory, identity, translations)?;
                 None
             }
             RootView::Host => None,
@@ -126,7 +128,7 @@ impl Trees {
                     let tree = Tree::clone_settled(path)?;
                     let is_directory = targets::is_directory(tree.as_fd())?;
                     if let Some(identity) = identity {
-                        tree.translate_from(tree.as_fd(), identity)?;
+                        tree.translate_from(tree.as_fd(), identity, translations)?;
                     }
                     tree.harden(*access)?;
                     (tree, is_directory, *access == Access::ReadWrite, false)
@@ -134,7 +136,7 @@ impl Trees {
                 Source::Overlay { overlay, access } => {
                     let reserved = plan.protected.iter().filter_map(|path| path.strip_prefix(&bind.target).ok());
                     let reserved = reserved.map(targets::relative).collect::<Result<Vec<_>>>()?;
-                    let tree = layers::mount(overlay, &reserved, identity)?;
+                    let tree = layers::mount(overlay, &reserved, identity, translations)?;
                     if *access == Access::ReadOnly {
                         tree.harden(Access::ReadOnly)?;
                     }
@@ -158,7 +160,8 @@ impl Trees {
         } else {
             etc = Some(settings(plan.skeleton.etc())?);
         }
-        Ok(Self { root, etc, names, shown, parts, binds })
+        let devices = plan.skeleton.devices().map(|directory| Devices::whole(&directory)).transpose()?;
+        Ok(Self { root, etc, devices, names, shown, parts, binds })
     }
 }
 
@@ -169,6 +172,7 @@ fn own_parts(
     below: &[PathBuf],
     volatile: bool,
     identity: Option<Identity>,
+    translations: &mut Translations,
 ) -> Result<Vec<(&'static str, Tree)>> {
     let mut trees = Vec::new();
     if identity.is_none_or(|identity| identity.count == 1) {
@@ -186,7 +190,7 @@ fn own_parts(
         // A part that was never written to while a layer was made is not in it.
         let sealed: Vec<PathBuf> = below.iter().map(|layer| layer.join(part.name).join("upper")).filter(|layer| layer.is_dir()).collect();
         let host = LowerIdentity(identity.filter(|_| part.owned));
-        trees.push((part.target, layers::mount_over(&overlay, &[], identity, &sealed, host)?));
+        trees.push((part.target, layers::mount_over(&overlay, &[], identity, &sealed, host, translations)?));
     }
     Ok(trees)
 }
@@ -196,7 +200,11 @@ impl Sources {
     pub fn collect(plan: &Plan, mut trees: Trees) -> Result<Self> {
         let root = trees.root.take();
         let etc = trees.etc.take();
-        let mut sources = Self { root, system: std::mem::take(&mut trees.shown), etc, devices: Vec::new(), trees };
+        let devices = match trees.devices.take() {
+            Some(devices) => devices,
+            None => Devices::each()?,
+        };
+        let mut sources = Self { root, system: std::mem::take(&mut trees.shown), etc, devices, trees };
         match &plan.root {
             RootView::Host | RootView::HostCopy { .. } => {
                 let own = |name: &str| sources.trees.parts.iter().any(|(target, _)| *target == name);
@@ -206,18 +214,13 @@ impl Sources {
             }
             RootView::Directory(_) | RootView::Overlay(_) => {}
         }
-        for name in DEVICES {
-            let tree = Tree::clone_of(&Path::new("/dev").join(name))?;
-            tree.harden_device()?;
-            sources.devices.push((name, tree));
-        }
         Ok(sources)
     }
 }
 
 /// What a directory that holds a system shows of it, name by name. With an identity, its owner is seen as the place's own user, who can
 /// so read what only that owner can.
-fn shown_of(directory: &Path, identity: Option<Identity>) -> Result<Vec<(String, Shown)>> {
+fn shown_of(directory: &Path, identity: Option<Identity>, translations: &mut Translations) -> Result<Vec<(String, Shown)>> {
     let step = || format!("read {}", directory.display());
     let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -238,7 +241,7 @@ fn shown_of(directory: &Path, identity: Option<Identity>) -> Result<Vec<(String,
             kind @ (FileType::Directory | FileType::RegularFile) => {
                 let tree = Tree::clone_whole(held.as_fd(), name)?;
                 if let Some(identity) = identity {
-                    tree.translate_from(held.as_fd(), identity)?;
+                    tree.translate_from(held.as_fd(), identity, translations)?;
                 }
                 tree.harden(Access::ReadOnly)?;
                 found.push((name.to_owned(), Shown::Tree(tree, kind.is_dir())));
@@ -327,7 +330,7 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
         make_directory(base.as_fd(), "var/log", 0o755)?;
         etc.attach(base.as_fd(), "etc")?;
     }
-    attach_devices(memory.as_fd(), base.as_fd(), devices, own_root, &own)?;
+    devices.attach(memory.as_fd(), base.as_fd(), own_root, &own)?;
     attach_processes(memory.as_fd(), base.as_fd(), &own)?;
     let mut places = vec![("tmp", "tmp"), ("run", "run")];
     if is_image {
@@ -365,7 +368,7 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
     Ok(writable)
 }
 
-fn make_directory(base: BorrowedFd<'_>, path: &str, mode: u32) -> Result<()> {
+pub fn make_directory(base: BorrowedFd<'_>, path: &str, mode: u32) -> Result<()> {
     match mkdirat(base, path, Mode::from_raw_mode(mode & 0o755)) {
         // The mask of the process does not let the rest through.
         Ok(()) if mode & !0o755 != 0 => {
@@ -400,52 +403,6 @@ fn attach_names(base: BorrowedFd<'_>, names: Vec<(&'static str, Tree)>, own: &[u
         if let Ok(theirs) = targets::make(base, &format!("etc/{name}"), false, |device| own.contains(&device)) {
             ours.attach_on(theirs.as_fd())?;
         }
-    }
-    Ok(())
-}
-
-fn attach_devices(
-    memory: BorrowedFd<'_>,
-    base: BorrowedFd<'_>,
-    devices: Vec<(&'static str, Tree)>,
-    own_root: bool,
-    own: &[u64],
-) -> Result<()> {
-    let target = targets::make(base, "dev", true, |device| own.contains(&device))?;
-    // The root is read-only in the end and so is this in it; a layer of the place's own gets no device files.
-    let directory = if own_root {
-        make_directory(memory, "dev", 0o755)?;
-        Tree::clone_below(memory, "dev")?.attach_on(target.as_fd())?;
-        targets::find(base, "dev")?.ok_or(Error::Ended)?
-    } else {
-        target
-    };
-    for (name, tree) in devices {
-        openat(&directory, name, OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o644))
-            .step(format!("make /dev/{name}"))?;
-        tree.attach(directory.as_fd(), name)?;
-    }
-    for name in ["pts", "shm"] {
-        make_directory(directory.as_fd(), name, 0o755)?;
-    }
-    Tree::new(
-        "devpts",
-        &[("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620")],
-        MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC,
-    )?
-    .attach(directory.as_fd(), "pts")?;
-    Tree::clone_below(memory, "shm")?.attach(directory.as_fd(), "shm")?;
-    for (name, target) in [
-        ("ptmx", "pts/ptmx"),
-        ("fd", "/proc/self/fd"),
-        ("stdin", "/proc/self/fd/0"),
-        ("stdout", "/proc/self/fd/1"),
-        ("stderr", "/proc/self/fd/2"),
-    ] {
-        symlinkat(target, &directory, name).step(format!("link /dev/{name}"))?;
-    }
-    if own_root {
-        crate::kernel::set_one_mount_attributes(directory.as_fd(), libc::MOUNT_ATTR_RDONLY).step("make /dev read-only")?;
     }
     Ok(())
 }

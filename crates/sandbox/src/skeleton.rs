@@ -1,10 +1,11 @@
-//! What of the host's /etc a place sees: a copy of what programs need, made once per host, without anything that may hold a secret.
+//! What of the host's /etc and /dev a place sees: a copy of what programs need, made once per host, without anything that may hold a secret.
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use crate::devices;
 use crate::error::{Result, Step};
 use crate::identity::INSIDE;
 
@@ -85,7 +86,7 @@ const SYSTEM: &[(&str, &str, &str, bool)] = &[
 ];
 
 /// What it consists of.
-const PARTS: &[&str] = &["etc", "system-etc", "system-var"];
+const PARTS: &[&str] = &["etc", "dev", "system-etc", "system-var"];
 /// Where those lie that places made before still see.
 const LEFT: &str = "left";
 
@@ -131,6 +132,7 @@ impl Skeleton {
         // Read inside by somebody else than whoever makes it, whatever the mask is that it is made under.
         fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755)).step("let everybody read it")?;
         Self::build_system(&new)?;
+        devices::build(&new.join("dev"))?;
         if PARTS.iter().all(|part| same(&directory.join(part), &new.join(part)).unwrap_or(false)) {
             remove(&new).step("remove what is there already")?;
         } else {
@@ -178,6 +180,11 @@ impl Skeleton {
 
     pub(crate) fn etc(&self) -> &Path {
         &self.etc
+    }
+
+    /// A whole /dev; none where it could not be made, and every device is to be taken from the host's own.
+    pub(crate) fn devices(&self) -> Option<PathBuf> {
+        Some(self.etc.with_file_name("dev")).filter(|devices| devices::are_there(devices))
     }
 
     /// The parts of a system of a place's own. Those above come first.
@@ -234,6 +241,9 @@ fn same(one: &Path, other: &Path) -> io::Result<bool> {
     }
     if left.is_file() {
         return Ok(left.len() == right.len() && fs::read(one)? == fs::read(other)?);
+    }
+    if !left.is_dir() {
+        return Ok(left.rdev() == right.rdev());
     }
     let names = |path: &Path| -> io::Result<Vec<std::ffi::OsString>> {
         let mut names = fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;

@@ -69,13 +69,10 @@ impl Prepared {
             step: StartStep::Descriptors,
             failure: 0,
         };
-        // The stack grows down, and the kernel wants it aligned.
-        let top = stack.0.as_mut_ptr_range().end;
-        let top = top.wrapping_sub(top as usize % 16);
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         // SAFETY: `become_program` gets a pointer to `child`, which lives until the call returns: CLONE_VFORK holds us until the child has
         // become the program or ended. It runs on a stack of its own, and init has one thread only.
-        let pid = unsafe { libc::clone(become_program, top.cast(), flags, (&raw mut child).cast()) };
+        let pid = unsafe { libc::clone(become_program, stack.top(), flags, (&raw mut child).cast()) };
         if pid < 0 {
             return Err(StartFailure { step: StartStep::Memory, cause: io::Error::last_os_error() });
         }
@@ -93,12 +90,34 @@ impl Prepared {
     }
 }
 
-/// Where a child stands until it has become the program; one at a time.
-pub struct Stack(Vec<u8>);
+/// Where a child stands until it has become the program; one at a time. Apart from everything else, so that what was used of it can be given
+/// back.
+pub struct Stack(*mut libc::c_void);
 
-impl Default for Stack {
-    fn default() -> Self {
-        Self(vec![0; STACK])
+impl Stack {
+    pub fn new() -> io::Result<Self> {
+        let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK);
+        // SAFETY: new memory wherever the kernel has room for it; nobody else has anything there.
+        let memory = unsafe { libc::mmap(std::ptr::null_mut(), STACK, access, flags, -1, 0) };
+        if memory == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self(memory)) }
+    }
+
+    /// The stack grows down from here; as aligned as a page is.
+    fn top(&self) -> *mut libc::c_void {
+        self.0.wrapping_byte_add(STACK)
+    }
+
+    /// Nobody stands on it now: what was written there is of no use to anybody.
+    pub fn rest(&mut self) {
+        // SAFETY: the memory is ours alone, and no child stands on it: one at a time, and whoever starts it waits.
+        unsafe { libc::madvise(self.0, STACK, libc::MADV_DONTNEED) };
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new` with this length, and nobody stands on it any more.
+        unsafe { libc::munmap(self.0, STACK) };
     }
 }
 

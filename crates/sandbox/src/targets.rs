@@ -56,26 +56,34 @@ pub fn make(base: BorrowedFd<'_>, path: &str, directory: bool, may_make: impl Fn
         return Ok(found);
     }
     let parts: Vec<&str> = path.split('/').collect();
-    let mut at = rustix::io::dup(base).step("hold a directory")?;
+    let mut above: Option<OwnedFd> = None;
     for (number, part) in parts.iter().enumerate() {
         let last = number + 1 == parts.len();
-        if let Some(found) = find(at.as_fd(), part)? {
-            at = found;
+        let at = above.as_ref().map_or(base, AsFd::as_fd);
+        // Of a single step it was just seen that it is missing.
+        if parts.len() > 1
+            && let Some(found) = find(at, part)?
+        {
+            above = Some(found);
             continue;
         }
-        if !is_directory(at.as_fd())? {
+        let status = status(at)?;
+        if !FileType::from_raw_mode(status.st_mode).is_dir() {
             return Err(Error::Inside(format!("`/{path}` leads through a file")));
         }
-        if !may_make(status(at.as_fd())?.st_dev) {
+        if !may_make(status.st_dev) {
             return Err(Error::Inside(format!("`/{path}` is missing, and making it would change the host")));
         }
         if last && !directory {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-            openat(&at, *part, flags, Mode::from_raw_mode(0o644)).map(drop).step(format!("make /{path}"))?;
+            openat(at, *part, flags, Mode::from_raw_mode(0o644)).map(drop).step(format!("make /{path}"))?;
         } else {
-            mkdirat(&at, *part, Mode::from_raw_mode(0o755)).step(format!("make /{path}"))?;
+            mkdirat(at, *part, Mode::from_raw_mode(0o755)).step(format!("make /{path}"))?;
         }
-        at = find(at.as_fd(), part)?.ok_or_else(|| Error::Inside(format!("`/{path}` went away")))?;
+        above = find(at, part)?;
+        if above.is_none() {
+            return Err(Error::Inside(format!("`/{path}` went away")));
+        }
     }
-    Ok(at)
+    above.ok_or_else(|| bad_path(Path::new(path)))
 }

@@ -41,6 +41,9 @@ pub enum Trouble {
     Broken(String),
 }
 
+/// A stream to a new steward, and how the start went that it was made for.
+pub type First = (Arc<Connection>, Option<Result<(), Trouble>>);
+
 pub struct Connection {
     outgoing: Arc<Outgoing>,
     next: AtomicU64,
@@ -84,13 +87,22 @@ impl Shared {
 }
 
 impl Connection {
-    /// Takes a stream to a steward that has just been made and says that it is ready, or why it is not.
-    pub async fn first(stream: UnixStream, version: u64, tasks: &TaskTracker) -> Result<Arc<Self>, Trouble> {
+    /// Takes a stream to a steward that is just being made and says when it is ready, or why it is not. What it is made for is said before it
+    /// listens, so that nobody has to be woken between the two; with it comes how that start went.
+    pub async fn first(stream: UnixStream, version: u64, tasks: &TaskTracker, start: Option<&Start>) -> Result<First, Trouble> {
         let connection = Self::over(stream, tasks);
         connection.version.store(version, Ordering::Relaxed);
-        match connection.first_word().await? {
-            Answer::Done => Ok(connection),
-            _ => Err(Trouble::Broken("the keeper spoke out of turn".to_owned())),
+        let starting = async {
+            match start {
+                Some(start) => Some(connection.start(start.clone()).await),
+                None => None,
+            }
+        };
+        // One that refuses has not heard the start.
+        match tokio::join!(connection.first_word(), starting) {
+            (Ok(Answer::Done), started) => Ok((connection, started)),
+            (Ok(_), _) => Err(Trouble::Broken("the keeper spoke out of turn".to_owned())),
+            (Err(trouble), _) => Err(trouble),
         }
     }
 

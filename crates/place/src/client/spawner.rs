@@ -53,6 +53,16 @@ impl Spawner {
         Ok(())
     }
 
+    /// Has a steward started without waiting for anything; none when that is not to be had now. To say it costs less than to wake somebody
+    /// who may wait.
+    pub fn spawn_now(&self, blueprint: &Blueprint) -> Option<UnixStream> {
+        let bytes = serde_json::to_vec(&Order::Wake(Box::new(blueprint.clone()))).ok().filter(|bytes| bytes.len() <= LONGEST_MESSAGE)?;
+        let running = self.running.try_lock().ok()?;
+        let (ours, theirs) = UnixStream::pair().ok()?;
+        // What is wrong with it is found out, and mended, by who may wait.
+        send(&running.as_ref()?.socket, &bytes, &[theirs.as_fd()], SendFlags::DONTWAIT).ok().map(|()| ours)
+    }
+
     /// Has a steward started; gives our end of the stream to it. Blocks for a moment.
     pub fn spawn(&self, blueprint: Blueprint) -> io::Result<UnixStream> {
         let (ours, theirs) = UnixStream::pair()?;
@@ -75,7 +85,7 @@ impl Spawner {
                 Some(there) => there,
                 None => self.launch()?,
             };
-            match send(&there.socket, &bytes, &descriptors) {
+            match send(&there.socket, &bytes, &descriptors, SendFlags::empty()) {
                 Ok(()) => {
                     *running = Some(there);
                     return Ok(());
@@ -114,14 +124,14 @@ fn enclose(bytes: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-fn send(socket: &OwnedFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+fn send(socket: &OwnedFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>], flags: SendFlags) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() {
         ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
     }
     loop {
-        match sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL) {
+        match sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL | flags) {
             Err(rustix::io::Errno::INTR) => {}
             outcome => return outcome.map(drop).map_err(io::Error::from),
         }

@@ -14,6 +14,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::spawn_blocking;
 use tokio_util::task::TaskTracker;
 
+use super::connection::First;
 use super::{Connection, ErrandStream, Follower, Spawner, Trouble, handed};
 use crate::blueprint::Blueprint;
 use crate::log::{self, Found, Mark};
@@ -107,6 +108,11 @@ impl Stewards {
 
     /// The steward of an environment, started if there is none.
     pub async fn awaken(&self, blueprint: &Blueprint) -> Result<Arc<Connection>, Trouble> {
+        self.awaken_for(blueprint, None).await.map(|(connection, _)| connection)
+    }
+
+    /// The same. One that is made for a start begins with it, and how that went is told; none when it was there already.
+    async fn awaken_for(&self, blueprint: &Blueprint, start: Option<&Start>) -> Result<First, Trouble> {
         let slot = self.slot(blueprint.environment);
         let mut known = slot.lock().await;
         let mut silent = 0;
@@ -130,14 +136,14 @@ impl Stewards {
                     continue;
                 }
                 if connection.version() == blueprint.spec_version {
-                    return Ok(connection);
+                    return Ok((connection, None));
                 }
                 // Whoever asks read the definition before it was changed.
                 if connection.version() > blueprint.spec_version {
                     return Err(Trouble::Outdated);
                 }
                 match connection.adopt(blueprint).await {
-                    Ok(true) => return Ok(connection),
+                    Ok(true) => return Ok((connection, None)),
                     Ok(false) => {}
                     Err(Trouble::Gone) => continue,
                     Err(trouble) => return Err(trouble),
@@ -152,13 +158,18 @@ impl Stewards {
                 tokio::time::sleep(MOMENT).await;
                 continue;
             }
-            let (spawner, plan) = (Arc::clone(&self.spawner), blueprint.clone());
-            let stream = spawn_blocking(move || spawner.spawn(plan)).await.map_err(broken)?.map_err(broken)?;
+            let stream = match self.spawner.spawn_now(blueprint) {
+                Some(stream) => stream,
+                None => {
+                    let (spawner, plan) = (Arc::clone(&self.spawner), blueprint.clone());
+                    spawn_blocking(move || spawner.spawn(plan)).await.map_err(broken)?.map_err(broken)?
+                }
+            };
             let stream = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream)).map_err(broken)?;
-            match Connection::first(stream, blueprint.spec_version, &self.tasks).await {
-                Ok(connection) => {
+            match Connection::first(stream, blueprint.spec_version, &self.tasks, start).await {
+                Ok((connection, started)) => {
                     *known = Some(Arc::clone(&connection));
-                    return Ok(connection);
+                    return Ok((connection, started));
                 }
                 Err(Trouble::Refused(Refusal::Leaving)) => tokio::time::sleep(MOMENT).await,
                 // The spawner was killed with the order in its hands, or the steward before it could say a word.
@@ -186,8 +197,12 @@ impl Stewards {
     /// Starts a process. A steward that leaves at this very moment is replaced: the same process is never started twice.
     pub async fn start(&self, blueprint: &Blueprint, start: &Start) -> Result<(), Trouble> {
         for _ in 0..LEAVING {
-            let connection = self.awaken(blueprint).await?;
-            match connection.start(start.clone()).await {
+            let (connection, started) = self.awaken_for(blueprint, Some(start)).await?;
+            let started = match started {
+                Some(started) => started,
+                None => connection.start(start.clone()).await,
+            };
+            match started {
                 Err(Trouble::Gone | Trouble::Refused(Refusal::Leaving)) => tokio::time::sleep(MOMENT).await,
                 outcome => return outcome,
             }

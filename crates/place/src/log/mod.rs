@@ -11,6 +11,7 @@ mod reader;
 mod recycling_tests;
 mod segments;
 mod sizes;
+mod spare;
 mod unfinished;
 mod writer;
 
@@ -18,5 +19,6 @@ pub use frame::Kind;
 pub use reader::{Found, LastWords, Mark, Piece, last_words, read};
 pub use segments::{remove, trace};
 pub use sizes::sizes;
+pub use spare::spare;
 pub use unfinished::unfinished;
 pub use writer::{Caps, LogWriter};

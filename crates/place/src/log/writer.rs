@@ -13,6 +13,7 @@ use stead_domain::process::ProcessExit;
 use super::frame::{Header, Kind};
 use super::opening::{Key, Opening};
 use super::segments::{self, Segment};
+use super::spare;
 
 /// How much is kept of one process.
 #[derive(Clone, Copy, Debug)]
@@ -76,13 +77,21 @@ pub struct LogWriter {
 impl LogWriter {
     /// Begins a log. Fails with [`ErrorKind::AlreadyExists`] when there is one.
     pub fn create(directory: &Path, process: ProcessId, caps: Caps) -> io::Result<Self> {
+        Self::create_from(None, directory, process, caps)
+    }
+
+    /// The same, in the file that [`super::spare()`] made if there is one.
+    pub fn create_from(spare: Option<File>, directory: &Path, process: ProcessId, caps: Caps) -> io::Result<Self> {
         let path = segments::first(directory, process);
-        let file = match make(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                fs::create_dir_all(directory)?;
-                make(&path)?
-            }
-            outcome => outcome?,
+        let file = match spare {
+            Some(spare) if spare::name(directory, process)? => spare,
+            _ => match make(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    fs::create_dir_all(directory)?;
+                    make(&path)?
+                }
+                outcome => outcome?,
+            },
         };
         Ok(Self {
             directory: directory.to_owned(),

@@ -106,7 +106,7 @@ impl Steward {
         let log = if noted {
             None
         } else {
-            match LogWriter::create(&self.blueprint.logs, start.process, Caps::of(start.log_bytes)) {
+            match LogWriter::create_from(self.spare.take(), &self.blueprint.logs, start.process, Caps::of(start.log_bytes)) {
                 // It was started before, and is over.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(Some(Answer::Known)),
                 outcome => Some(outcome.map_err(full)?),
@@ -144,11 +144,13 @@ impl Steward {
         let log = match log {
             Some(log) => log,
             // While the program is being started.
-            None => LogWriter::create(&self.blueprint.logs, start.process, Caps::of(start.log_bytes)).map_err(|error| {
-                // Nobody would keep what it says.
-                let _ = place.end_family(number, &mark(start.process));
-                Refusal::StorageFull { message: error.to_string() }
-            })?,
+            None => LogWriter::create_from(self.spare.take(), &self.blueprint.logs, start.process, Caps::of(start.log_bytes)).map_err(
+                |error| {
+                    // Nobody would keep what it says.
+                    let _ = place.end_family(number, &mark(start.process));
+                    Refusal::StorageFull { message: error.to_string() }
+                },
+            )?,
         };
         let mut kept = Kept::new(start.process, number, start.fence, log, stdin, peer, request);
         kept.terminal = start.terminal.is_some();

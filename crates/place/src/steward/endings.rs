@@ -48,7 +48,7 @@ impl Steward {
             kept.reads(OutputStream::Stdout, master);
         }
         if let State::Asked { peer, number } = mem::replace(&mut kept.state, State::Running) {
-            kept.news = true;
+            // Whoever asked knows by that all that there is to know.
             self.answer(peer, number, Answer::Done);
         }
     }
@@ -189,6 +189,7 @@ impl Steward {
         self.watch_disk(now);
         if self.processes.is_empty() && self.rest_at.is_some_and(|rest_at| rest_at <= now) {
             self.rest_at = None;
+            self.hold.rest();
             stead_sandbox::shed();
             if let Ok(place) = self.inside.place() {
                 let _ = place.rest();
@@ -263,7 +264,7 @@ impl Steward {
                 self.stalled_until = Some(now + FULL_DISK);
                 return;
             }
-            kept.news = true;
+            kept.has_news();
         }
         self.stalled_until = None;
         for kept in self.processes.values_mut() {

@@ -32,19 +32,19 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// Makes the place, or says what this host could not do.
-    pub fn make(blueprint: &Blueprint) -> Result<Self, String> {
+    /// Makes the place, or says what this host could not do. Meanwhile the caller does something besides.
+    pub fn make_while<T>(blueprint: &Blueprint, meanwhile: impl FnOnce() -> T) -> Result<(Self, T), String> {
         let image = blueprint.image.as_ref().filter(|image| image.locked).map(lock).transpose()?;
         let written = layers(blueprint).map(lock_layer).collect::<Result<Vec<_>, _>>()?;
         let group = group(blueprint).map_err(|error| error.to_string())?;
         let made = plan(blueprint).and_then(|mut plan| {
             plan.group.clone_from(&group);
-            Place::start(&plan).map_err(|error| error.to_string())
+            Place::start_while(&plan, meanwhile).map_err(|error| error.to_string())
         });
         match made {
-            Ok(place) => {
+            Ok((place, done)) => {
                 let mounts = place.hold_mounts();
-                Ok(Self { pid: place.pid(), place: Some(place), group, _image: image, written, _mounts: mounts })
+                Ok((Self { pid: place.pid(), place: Some(place), group, _image: image, written, _mounts: mounts }, done))
             }
             Err(error) => {
                 let _ = group.map_or(Ok(()), |group| group.remove());

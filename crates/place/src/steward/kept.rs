@@ -18,6 +18,8 @@ pub const PIPE: usize = 1 << 20;
 const READ: usize = 256 << 10;
 /// Milliseconds in which several pieces of news are one.
 const TOGETHER: u64 = 2;
+/// How long even the first of them waits: most programs are over a moment after they have said something, and then it is told once.
+const FIRST: u64 = 1;
 
 pub struct Kept {
     pub id: ProcessId,
@@ -41,8 +43,8 @@ pub struct Kept {
     pub out_of_processes_before: u64,
     /// It began while the disk was full, and can make no file larger.
     pub may_not_write: bool,
-    /// Somebody is to be told that it has come further.
-    pub news: bool,
+    /// Since when somebody is to be told that it has come further.
+    news: Option<u64>,
     /// When that was last told.
     told_at: u64,
     /// Those it waits for, if it is to wait for any.
@@ -80,7 +82,7 @@ impl Kept {
             out_of_memory_before: 0,
             out_of_processes_before: 0,
             may_not_write: false,
-            news: false,
+            news: None,
             told_at: 0,
             followers: None,
             closed: false,
@@ -117,13 +119,19 @@ impl Kept {
         Progress { process: self.id, end: self.log.end(), stdin: self.stdin.taken(), exit, closed: self.closed }
     }
 
-    /// When the news are due. The first of many are told at once, the others together after a moment: a flood is not to drown who hears of it.
+    /// It has come further.
+    pub fn has_news(&mut self) {
+        self.news.get_or_insert_with(clock::milliseconds);
+    }
+
+    /// When the news are due: an end at once, everything else together after a moment, because a flood is not to drown who hears of it.
     pub fn news_due(&self) -> Option<u64> {
-        self.news.then_some(if matches!(self.state, State::Over(_)) { 0 } else { self.told_at + TOGETHER })
+        let since = self.news?;
+        Some(if matches!(self.state, State::Over(_)) { 0 } else { (since + FIRST).max(self.told_at + TOGETHER) })
     }
 
     pub fn told(&mut self, now: u64) {
-        self.news = false;
+        self.news = None;
         self.told_at = now;
     }
 
@@ -141,7 +149,7 @@ impl Kept {
         let Some((stream, pipe)) = self.outputs.get(at) else { return Ok(()) };
         let stream = *stream;
         let mut finished = false;
-        match rustix::io::read(pipe, &mut hold.buffer[..]) {
+        match rustix::io::read(pipe, hold.buffer()) {
             Ok(0) => finished = true,
             Ok(length) => {
                 let kind = Kind::Output(stream);
@@ -149,7 +157,7 @@ impl Kept {
                     hold.waiting.push((self.id, stream, hold.buffer[..length].to_vec()));
                     return Err(error);
                 }
-                self.news = true;
+                self.has_news();
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
             // A terminal says this when its last program is gone.
@@ -185,7 +193,7 @@ impl Kept {
         }
         self.state = State::Over(Box::new(exit));
         self.stdin.close();
-        self.news = true;
+        self.has_news();
         self.close_when_done();
         Ok(())
     }
@@ -195,7 +203,7 @@ impl Kept {
             // Only a convenience for readers: without it they ask once more.
             let _ = self.log.append(Kind::Closed, clock::now(), &[]);
             self.closed = true;
-            self.news = true;
+            self.has_news();
         }
     }
 
@@ -208,12 +216,25 @@ impl Kept {
 
 /// Where outputs are read to, and what the disk has not taken yet.
 pub struct Hold {
+    /// Empty until something is read.
     buffer: Vec<u8>,
     pub waiting: Vec<(ProcessId, OutputStream, Vec<u8>)>,
 }
 
 impl Hold {
     pub fn new() -> Self {
-        Self { buffer: vec![0; READ], waiting: Vec::new() }
+        Self { buffer: Vec::new(), waiting: Vec::new() }
+    }
+
+    fn buffer(&mut self) -> &mut [u8] {
+        if self.buffer.is_empty() {
+            self.buffer = vec![0; READ];
+        }
+        &mut self.buffer
+    }
+
+    /// Nothing is read for a while.
+    pub fn rest(&mut self) {
+        self.buffer = Vec::new();
     }
 }

@@ -15,6 +15,7 @@ mod starts;
 mod stdin;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -32,6 +33,7 @@ use self::kept::{Hold, Kept};
 use self::peer::Peer;
 use self::starts::Starts;
 use crate::blueprint::Blueprint;
+use crate::log;
 use crate::protocol::{Answer, Refusal, Word};
 use crate::{socket_path, steward_lock};
 
@@ -57,8 +59,10 @@ struct Steward {
     peers: BTreeMap<u64, Peer>,
     next_peer: u64,
     processes: BTreeMap<ProcessId, Kept>,
-    /// None before the first process is over: what wakes an environment is not to wait for it.
+    /// None before two processes are over: what wakes an environment is not to wait for it, nor is one made for a single command.
     starts: Option<Starts>,
+    /// A file that waits to be the log of the next process.
+    spare: Option<File>,
     next_number: u64,
     /// Nothing older than this starts.
     fence: u64,
@@ -112,14 +116,22 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
         Err(error) => return refuse(first, Refusal::StorageFull { message: error.to_string() }),
     };
     let directory = blueprint.run.clone();
-    let made = prepare(&directory).map_err(|error| Refusal::Failed { message: error.to_string() }).and_then(|(listener, held)| {
-        Inside::make(&blueprint).map(|inside| (listener, held, inside)).map_err(|message| Refusal::CannotBeMade { message })
-    });
-    let (listener, _held, mut inside) = match made {
+    // Files of our own are made while others put the place together; each may have to wait for the disk.
+    let beside = || (prepare(&directory), first.is_waiting().then(|| log::spare(&blueprint.logs).ok()).flatten());
+    let (mut inside, (listener, spare)) = match Inside::make_while(&blueprint, beside) {
         Ok(made) => made,
-        Err(refusal) => {
+        Err(message) => {
             let _ = steward_lock::remove(&directory, lock);
-            return refuse(first, refusal);
+            return refuse(first, Refusal::CannotBeMade { message });
+        }
+    };
+    let (listener, _held) = match listener {
+        Ok(listener) => listener,
+        Err(error) => {
+            inside.end();
+            inside.clean_up();
+            let _ = steward_lock::remove(&directory, lock);
+            return refuse(first, Refusal::Failed { message: error.to_string() });
         }
     };
     let mut egress = Egress::of(&blueprint);
@@ -153,6 +165,7 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
         next_peer: 1,
         processes: BTreeMap::new(),
         starts: None,
+        spare,
         next_number: 1,
         fence: 0,
         heard_version: 0,
@@ -190,7 +203,7 @@ fn refuse(mut peer: Peer, refusal: Refusal) -> i32 {
     1
 }
 
-fn prepare(directory: &Path) -> io::Result<(UnixListener, OwnedFd)> {
+fn prepare(directory: &Path) -> io::Result<(UnixListener, Option<OwnedFd>)> {
     let (held, path) = socket_path::short(directory)?;
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -283,7 +296,7 @@ impl Steward {
             Source::Stdin(id) => {
                 if let Some(kept) = self.processes.get_mut(&id) {
                     kept.stdin.write();
-                    kept.news = true;
+                    kept.has_news();
                 }
             }
         }
@@ -335,9 +348,22 @@ impl Steward {
         if self.processes.is_empty() && before > 0 {
             self.idle_since = clock::milliseconds();
         }
-        if self.starts.is_none() && self.processes.len() < before {
-            // Without it the next ones are only slower.
+        if self.processes.len() < before {
+            self.prepare_for_more();
+        }
+    }
+
+    /// Makes the files that the next processes need, when those before them have been told of: without them they are only slower.
+    fn prepare_for_more(&mut self) {
+        // Many an environment is made for one command.
+        if self.next_number <= 2 {
+            return;
+        }
+        if self.starts.is_none() {
             self.starts = Starts::open(&self.blueprint.logs).ok();
+        }
+        if self.spare.is_none() {
+            self.spare = log::spare(&self.blueprint.logs).ok();
         }
     }
 }

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
 
 use crate::protocol::{Answer, Decoder, Request, Word, encode};
@@ -34,6 +35,12 @@ impl Peer {
 
     pub fn wants_to_write(&self) -> bool {
         self.sent < self.outgoing.len()
+    }
+
+    /// Whether it has asked for something already.
+    pub fn is_waiting(&self) -> bool {
+        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(poll(&mut [PollFd::new(&self.stream, PollFlags::IN)], Some(&now)), Ok(1))
     }
 
     /// Everything that has been asked by now; an error when it is gone.

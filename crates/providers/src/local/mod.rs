@@ -204,8 +204,11 @@ impl Provider for Local {
     async fn create(&self, request: &NewSandbox) -> Result<Resource> {
         let path = self.path(request.id);
         let resource = Resource { id: request.id.to_string(), name: request.name.clone() };
-        blocking(move || tree::create(&path)).await?;
-        self.sync.sync().await.map_err(failed)?;
+        let sync = Arc::clone(&self.sync);
+        let synced = blocking(move || tree::create(&path).and_then(|()| sync.sync_at_once())).await?;
+        if !synced {
+            self.sync.sync().await.map_err(failed)?;
+        }
         Ok(resource)
     }
 

@@ -35,6 +35,15 @@ impl SharedSync {
         *served = covered;
         Ok(())
     }
+
+    /// The same by who may block and has just done something there, unless somebody else is at it; whether it is done.
+    pub fn sync_at_once(&self) -> Result<bool> {
+        let Ok(mut served) = self.served.try_lock() else { return Ok(false) };
+        let covered = self.asked.load(Ordering::SeqCst);
+        self.directory.sync_all()?;
+        *served = covered;
+        Ok(true)
+    }
 }
 
 #[cfg(test)]
@@ -51,6 +60,11 @@ mod tests {
             tasks.spawn(async move { sync.sync().await });
         }
         assert!(tasks.join_all().await.into_iter().all(|outcome| outcome.is_ok()));
+        assert_eq!(*sync.served.lock().await, 200);
+        assert!(sync.sync_at_once().unwrap());
+        let busy = sync.served.lock().await;
+        assert!(!sync.sync_at_once().unwrap(), "somebody else is at it");
+        drop(busy);
         assert_eq!(*sync.served.lock().await, 200);
     }
 }

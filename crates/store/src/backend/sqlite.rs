@@ -43,7 +43,7 @@ pub(crate) struct Sqlite {
 impl Sqlite {
     pub(crate) async fn open(path: &Path, schema: Schema) -> Result<Self> {
         let path = path.to_owned();
-        let mut unit = Unit(Connection::Sqlite(connect(&path)?));
+        let mut unit = Unit(Connection::Sqlite(connect_writer(&path)?));
         migrations::prepare(&mut unit, schema).await?;
 
         let mut threads = Vec::new();
@@ -164,6 +164,14 @@ fn connect(path: &PathBuf) -> Result<rusqlite::Connection> {
              PRAGMA trusted_schema = OFF;",
         )
         .map_err(error)?;
+    Ok(connection)
+}
+
+/// What a savepoint would have to restore stays in memory: a creation touches more pages than SQLite keeps there by itself, and would make a
+/// file for them each time.
+fn connect_writer(path: &PathBuf) -> Result<rusqlite::Connection> {
+    let connection = connect(path)?;
+    connection.execute_batch("PRAGMA temp_store = MEMORY;").map_err(error)?;
     Ok(connection)
 }
 

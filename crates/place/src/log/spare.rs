@@ -35,3 +35,31 @@ pub fn name(directory: &Path, process: ProcessId) -> io::Result<bool> {
         Err(_) => Ok(false),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::log::{Caps, LogWriter, trace, unfinished};
+
+    #[test]
+    fn one_that_was_left_is_used_again_and_is_no_log_before_it_has_a_name() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let logs = directory.path().join("logs");
+        let context = stead_testing::context(1).0;
+        let (first, second) = (ProcessId::new(&context), ProcessId::new(&context));
+        spare(&logs).unwrap().write_all(b"left").unwrap();
+        let made = spare(&logs).unwrap();
+        assert_eq!((made.metadata().unwrap().len(), unfinished(&logs).unwrap()), (0, Vec::new()));
+        LogWriter::create_from(Some(made), &logs, first, Caps::default()).unwrap();
+        assert!(trace(&logs, first).unwrap() && !logs.join(NAME).exists());
+        let known = LogWriter::create_from(spare(&logs).ok(), &logs, first, Caps::default()).err().unwrap();
+        assert_eq!(known.kind(), ErrorKind::AlreadyExists);
+        // Somebody removed it: another one is made.
+        let gone = spare(&logs).unwrap();
+        fs::remove_file(logs.join(NAME)).unwrap();
+        LogWriter::create_from(Some(gone), &logs, second, Caps::default()).unwrap();
+        assert_eq!(unfinished(&logs).unwrap().len(), 2);
+    }
+}

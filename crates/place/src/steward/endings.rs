@@ -190,7 +190,7 @@ impl Steward {
         if self.processes.is_empty() && self.rest_at.is_some_and(|rest_at| rest_at <= now) {
             self.rest_at = None;
             self.hold.rest();
-            stead_sandbox::shed();
+            self.resting = true;
             if let Ok(place) = self.inside.place() {
                 let _ = place.rest();
             }

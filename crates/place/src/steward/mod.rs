@@ -79,6 +79,8 @@ struct Steward {
     idle_since: u64,
     /// When it and init give back the memory that they do not need while they wait.
     rest_at: Option<u64>,
+    /// They have, and nothing has happened since.
+    resting: bool,
     leaving: Option<Leaving>,
 }
 
@@ -176,6 +178,7 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
         lock,
         idle_since: clock::milliseconds(),
         rest_at: Some(clock::milliseconds() + REST_AFTER),
+        resting: false,
         leaving: None,
     };
     if ready.is_ok() {
@@ -220,6 +223,7 @@ impl Steward {
             let ready = self.wait()?;
             if !ready.is_empty() {
                 self.rest_at = Some(clock::milliseconds() + REST_AFTER);
+                self.resting = false;
             }
             for source in ready {
                 self.attend(source);
@@ -269,6 +273,10 @@ impl Steward {
             let milliseconds = due.saturating_sub(clock::milliseconds());
             Timespec { tv_sec: (milliseconds / 1000) as i64, tv_nsec: (milliseconds % 1000) as i64 * 1_000_000 }
         });
+        if self.resting {
+            // Last of all: whatever ran since would be there again.
+            stead_sandbox::shed();
+        }
         match poll(&mut watched, patience.as_ref()) {
             Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
             outcome => outcome?,

@@ -44,6 +44,7 @@ fn a_foreign_project_looks_like_one_that_is_not_there() {
                     .replace("{principal_id}", &nobody("prn"))
                     .replace("{id}", &nobody("key"))
                     .replace("{process_id}", &nobody("prc"))
+                    .replace("{checkpoint_id}", &nobody("ckp"))
                     .replace("{name}", "local")
                     .replace("{version}", "1")
                     .replace("{port}", "8080")
@@ -87,7 +88,10 @@ fn foreign_ids_in_ones_own_project_look_like_ids_that_are_not_there() {
             let path = |id: &str| {
                 let path =
                     route.path.replace("{project}", "mine").replace(parameter, id).replace("{version}", "1").replace("{port}", "8080");
-                let path = path.replace("{process_id}", &nobody("prc")).replace("/stdin", "/stdin?offset=0");
+                let path = path
+                    .replace("{process_id}", &nobody("prc"))
+                    .replace("{checkpoint_id}", &nobody("ckp"))
+                    .replace("/stdin", "/stdin?offset=0");
                 if path.ends_with("/diff") { format!("{path}?from=1&to=1") } else { path }
             };
             let what = format!("{} {}", route.method, route.path);

@@ -90,6 +90,7 @@ impl Acme {
             path = path.replace("{id}", &made.unwrap_or_else(|| self.member.key_id.clone()));
         }
         path = path.replace("{process_id}", "prc_0190a0b0c0d07000800000000000beef");
+        path = path.replace("{checkpoint_id}", "ckp_0190a0b0c0d07000800000000000beef");
         if path.ends_with("/stdin") {
             path.push_str("?offset=0");
         }

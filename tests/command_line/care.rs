@@ -158,9 +158,11 @@ fn what_takes_space_is_counted() {
     tombstones           1
     definition versions  2
     processes            0
+    checkpoints          0
     audit records        3
     idempotency records  1
     workspaces                  [SIZE]
+    layers                      [SIZE]
     images                      [SIZE]
     trash                       [SIZE]
     process output       0      0 B

@@ -51,7 +51,7 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/checkpoints/{checkpoint_id}", VIEWER),
     (Method::DELETE, "/v1/projects/{project}/environments/{environment_id}/checkpoints/{checkpoint_id}", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/checkpoints/{checkpoint_id}/restore", MEMBER),
-    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/checkpoints/{checkpoint_id}/diff", VIEWER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/checkpoints/{checkpoint_id}/diff", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/fork", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/setup", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/wake", MEMBER),

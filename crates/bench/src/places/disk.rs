@@ -117,7 +117,7 @@ pub async fn stop(stead: &Stead, dirty: u64, rounds: usize) -> Stop {
 }
 
 /// Written, and left to the kernel to put on the disk.
-async fn fill(path: &Path, bytes: u64) {
+pub async fn fill(path: &Path, bytes: u64) {
     let mut file = File::create(path).unwrap();
     let block = vec![b'x'; BLOCK];
     let mut left = bytes as usize;

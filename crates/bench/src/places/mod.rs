@@ -1,5 +1,6 @@
 //! Places, side by side with what else runs commands on the same machine in the same run.
 
+mod checkpoints;
 mod containers;
 mod crowd;
 mod disk;
@@ -58,6 +59,8 @@ impl Suite {
         let output = disk::output(&stead, self.either(100_000_000, 1_000_000_000), self.either(2, 5)).await;
         say("ports");
         let ports = ports::speed(&stead, &self.binary, self.either(256 << 20, 2 << 30), self.either(3, 8)).await;
+        say("checkpoints and forks");
+        let checkpoints = checkpoints::speed(&stead, self.quick).await;
         say("stop beside a busy neighbour");
         let stop = disk::stop(&stead, self.either(256 << 20, 2 << 30), self.either(2, 6)).await;
         let mut places = Places {
@@ -71,6 +74,7 @@ impl Suite {
             awake,
             output,
             ports,
+            checkpoints,
             stop,
             goals: Vec::new(),
         };

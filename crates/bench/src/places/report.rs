@@ -4,6 +4,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
+use super::checkpoints::Checkpoints;
 use super::crowd::{Awake, Burst};
 use super::disk::{OutputSpeed, Stop};
 use super::ports::PortSpeed;
@@ -23,6 +24,7 @@ pub struct Places {
     pub awake: Awake,
     pub output: OutputSpeed,
     pub ports: PortSpeed,
+    pub checkpoints: Checkpoints,
     pub stop: Stop,
     pub goals: Vec<Goal>,
 }
@@ -48,6 +50,14 @@ impl Places {
         goals.push(Goal::at_least("output through a process' log, against cat to a file", 0.5, "x", self.output.share));
         goals.push(Goal::at_least("HTTP through a port, against a direct connection", 0.6, "x", self.ports.http_share));
         goals.push(Goal::at_least("a tunnel through a port, against a direct connection", 0.6, "x", self.ports.tunnel_share));
+        let checkpoints = &self.checkpoints;
+        goals.push(Goal::below("a checkpoint sealed, p50 of the slowest size", 5.0, " ms", checkpoints.worst(|one| one.seal_milliseconds)));
+        goals.push(Goal::below("a fork, p50 of the slowest size", 3.0, " ms", checkpoints.worst(|one| one.fork_milliseconds)));
+        goals.push(Goal::below("a restore, p50 of the slowest size", 10.0, " ms", checkpoints.worst(|one| one.restore_milliseconds)));
+        goals.push(Goal::at_most("a checkpoint sealed, slowest size against fastest", 1.5, "x", checkpoints.growth(|one| one.seal_milliseconds)));
+        goals.push(Goal::at_most("a fork, slowest size against fastest", 1.5, "x", checkpoints.growth(|one| one.fork_milliseconds)));
+        let durable = checkpoints.durable_milliseconds / checkpoints.syncfs_milliseconds;
+        goals.push(Goal::at_most("a durable checkpoint, against one syncfs of as much", 1.5, "x", durable));
         let name = format!("stop while a neighbour has {} MiB dirty, the longest", self.stop.dirty_mebibytes_wanted);
         goals.push(Goal::below(name, 10.0, " ms", self.stop.stop_longest_milliseconds));
         self.goals = goals;
@@ -98,6 +108,15 @@ impl Places {
             stop.sleep_longest_milliseconds,
             stop.dirty_mebibytes,
         ));
+        for one in &self.checkpoints.sizes {
+            let copy = one.copy_milliseconds.map_or_else(|| "not run".to_owned(), |copy| format!("{copy:.0} ms"));
+            line(format!(
+                "{} files, {} MiB: sealed {:.2} ms, forked {:.2} ms, restored {:.2} ms; cp -a {copy}",
+                one.files, one.mebibytes, one.seal_milliseconds, one.fork_milliseconds, one.restore_milliseconds
+            ));
+        }
+        let Checkpoints { dirty_mebibytes, durable_milliseconds, syncfs_milliseconds, .. } = &self.checkpoints;
+        line(format!("{dirty_mebibytes} MiB dirty: durable {durable_milliseconds:.0} ms, syncfs {syncfs_milliseconds:.0} ms\n"));
         for goal in &self.goals {
             line(goal.line());
         }

@@ -168,6 +168,22 @@ impl Caller<'_> {
         self.call("POST", &format!("{ENVIRONMENTS}/{id}/processes"), &json!({"argv": argv}).to_string()).await;
     }
 
+    /// The id of a checkpoint of what is there now, when it is `sealed` or `durable`.
+    pub async fn checkpoint(&mut self, id: &str, wait: &str) -> String {
+        let made = self.json("POST", &format!("{ENVIRONMENTS}/{id}/checkpoints"), &json!({"wait": wait}).to_string()).await;
+        made["id"].as_str().unwrap().to_owned()
+    }
+
+    pub async fn restore(&mut self, id: &str, checkpoint: &str) {
+        self.call("POST", &format!("{ENVIRONMENTS}/{id}/checkpoints/{checkpoint}/restore"), "").await;
+    }
+
+    /// The id of a new environment that begins with a checkpoint.
+    pub async fn fork(&mut self, id: &str, checkpoint: &str) -> String {
+        let made = self.json("POST", &format!("{ENVIRONMENTS}/{id}/fork"), &json!({"checkpoint_id": checkpoint}).to_string()).await;
+        made["items"][0]["id"].as_str().unwrap().to_owned()
+    }
+
     pub async fn ports(&mut self, id: &str) -> Value {
         self.json("GET", &format!("{ENVIRONMENTS}/{id}/ports"), "").await
     }

@@ -98,7 +98,7 @@ impl Acme {
             // Passes the door and begins nothing.
             path.push_str("?recursive=maybe");
         }
-        if path.ends_with("/diff") {
+        if path.ends_with("/versions/diff") {
             path.push_str("?from=1&to=1");
         }
         path

@@ -31,6 +31,8 @@ fn help_goes_to_stdout_and_names_every_command() {
       attach      Come back to a command that goes on without you
       top         Watch environments and what runs in them
       env         Environments: places to work [aliases: environment, environments]
+      checkpoint  Checkpoints: points in an environment's files to go back to [alias: checkpoints]
+      fork        Make environments that begin with the files of another one
       files       Files of environments
       cp          Copy files and directories into environments, out of them and between them
       port        Ports of environments: what listens, and how it is reached

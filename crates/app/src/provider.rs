@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use stead_domain::changes::RelativePath;
+use stead_domain::checkpoint::Stack;
 use stead_domain::checkpoint_diff::Difference;
 use stead_domain::definition::Spec;
 use stead_domain::ids::{HostId, LayerId, SandboxId};
@@ -102,6 +103,9 @@ pub trait Layers: Send + Sync {
 
     /// Puts a layer in place that [`Layers::merge`] made and that is on the disk.
     async fn place_merged(&self, layer: LayerId) -> Result<(), ProviderError>;
+
+    /// Hides from a new sandbox what the system in the layers below it knows itself by.
+    async fn forget_identity(&self, sandbox: SandboxId, stack: &Stack) -> Result<(), ProviderError>;
 
     /// Whether something may have been written to it.
     async fn is_written(&self, layer: LayerId) -> Result<bool, ProviderError>;

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use stead_domain::files::FileOrder;
+use stead_domain::files::{FileOrder, FileProblem};
 use stead_domain::ids::EnvironmentId;
 use tar::{EntryType, Header};
 
@@ -98,7 +98,7 @@ async fn a_tree_without_end_is_removed_and_nothing_else() {
     fs::write(workspace.join("beside"), "stays").unwrap();
     // Whatever cannot be reached by one path fails by name, and never by a crash.
     let listed = FileOrder::List { path: path("."), recursive: true, after: None, limit: 10_000 };
-    assert!(!errand(&house, &blueprint, listed, None).await.unwrap().entries.is_empty());
+    assert!(matches!(errand(&house, &blueprint, listed, None).await, Err(FileProblem::TooLong)));
     let archive = errand(&house, &blueprint, FileOrder::Pack { path: path(name) }, None).await.unwrap().bytes;
     errand(&house, &blueprint, FileOrder::Remove { path: path(name), recursive: true }, None).await.unwrap();
     assert_eq!(fs::read_dir(&workspace).unwrap().count(), 1);

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use stead_domain::checkpoint::{Checkpoint, CheckpointReason, ForkRequest, MOST_FORKS, OnRunning, Stack};
+use stead_domain::definition::PackagePolicy;
 use stead_domain::environment::{BoundToType, CleanupStatus, Environment, EnvironmentStatus, Runtime};
 use stead_domain::ids::{CheckpointId, EnvironmentId, SandboxId};
 use stead_domain::sandbox::{Sandbox, SandboxStatus};
@@ -44,7 +45,7 @@ impl App {
         }
         let (source, _) = self.awake_or_not(&entered, id).await?;
         check_usable(&source)?;
-        self.keeper(&source)?;
+        let keeper = self.keeper(&source)?;
         if let Some(mount) = source.spec.bound_workspace() {
             let message =
                 format!("the workspace of environment `{}` is `{}`: a fork would write to the same files", source.name, mount.source);
@@ -74,6 +75,14 @@ impl App {
             self.unmake_all(made).await;
             return Err(Error::new(Code::ProviderFailed, "the sandboxes of the forks could not be made")
                 .suggestion("`stead provider check` says more"));
+        }
+        if source.spec.sandbox.as_ref().and_then(|sandbox| sandbox.package_policy) == Some(PackagePolicy::System) {
+            for draft in &drafts {
+                if let Err(error) = keeper.layers()?.forget_identity(draft.sandbox.id, &draft.sandbox.stack).await {
+                    self.unmake_all(made).await;
+                    return Err(error.into());
+                }
+            }
         }
         let (from, set_up) = (checkpoint.id, checkpoint.environment_id == id && checkpoint.setup_version == Some(source.spec_version));
         let written = self.write_forks(entered, drafts, from, set_up).await;

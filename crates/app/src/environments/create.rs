@@ -2,6 +2,7 @@
 //! nothing to make is made first, and one commit tells of both: a crash between leaves something without a row, which the janitor removes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use stead_domain::checkpoint::Stack;
@@ -25,6 +26,10 @@ use crate::environments::{begin_destroying, unknown};
 use crate::idempotency::{self, Claim, Outcome};
 use crate::reconcile::{mark_made, resource_name};
 use crate::{App, AskedBy, Entered, NewSandbox, Provider, Resource};
+
+/// How often, and how long after the last attempt, something that was made in vain is removed again.
+const ATTEMPTS: usize = 60;
+const AGAIN: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -164,9 +169,17 @@ impl App {
 
     /// What was made got no row, or nobody knows whether it did.
     pub(crate) async fn unmake(&self, made: Made) {
-        if let Err(error) = self.remove_unknown(&*made.provider, made.sandbox, None).await {
-            tracing::warn!(sandbox = %made.sandbox, %error, "what was made in vain could not be removed yet; the janitor does it");
-        }
+        let Err(error) = self.remove_unknown(&*made.provider, made.sandbox, None).await else { return };
+        tracing::warn!(sandbox = %made.sandbox, %error, "what was made in vain could not be removed yet");
+        // Most likely the store is away. When it is back, nobody has to wait until the janitor has seen it twice.
+        let app = self.clone();
+        self.tasks.spawn(async move {
+            for _ in 0..ATTEMPTS {
+                if !app.pause(AGAIN).await || app.remove_unknown(&*made.provider, made.sandbox, None).await.is_ok() {
+                    return;
+                }
+            }
+        });
     }
 
     /// Waits for the first request if it is under way here, and goes on from where it was cut off if it is not.

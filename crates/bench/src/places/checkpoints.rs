@@ -47,7 +47,8 @@ impl Checkpoints {
 }
 
 pub async fn speed(stead: &Stead, quick: bool) -> Checkpoints {
-    let sizes: [(usize, u64); 4] = if quick { [(100, 1), (1000, 1), (10, 10), (10, 100)] } else { [(1000, 4), (100_000, 400), (10, 10), (10, 10_000)] };
+    let sizes: [(usize, u64); 4] =
+        if quick { [(100, 1), (1000, 1), (10, 10), (10, 100)] } else { [(1000, 4), (100_000, 400), (10, 10), (10, 10_000)] };
     let rounds = if quick { 10 } else { 100 };
     let mut caller = stead.caller().await;
     let mut measured = Vec::new();
@@ -73,7 +74,12 @@ pub async fn speed(stead: &Stead, quick: bool) -> Checkpoints {
         synced.add(started.elapsed());
         fs::remove_file(beside).unwrap();
     }
-    Checkpoints { sizes: measured, dirty_mebibytes: dirty >> 20, durable_milliseconds: durable.at(0.50), syncfs_milliseconds: synced.at(0.50) }
+    Checkpoints {
+        sizes: measured,
+        dirty_mebibytes: dirty >> 20,
+        durable_milliseconds: durable.at(0.50),
+        syncfs_milliseconds: synced.at(0.50),
+    }
 }
 
 async fn one_size(stead: &Stead, caller: &mut Caller<'_>, files: usize, mebibytes: u64, rounds: usize) -> Sealing {

@@ -54,7 +54,12 @@ impl Places {
         goals.push(Goal::below("a checkpoint sealed, p50 of the slowest size", 5.0, " ms", checkpoints.worst(|one| one.seal_milliseconds)));
         goals.push(Goal::below("a fork, p50 of the slowest size", 3.0, " ms", checkpoints.worst(|one| one.fork_milliseconds)));
         goals.push(Goal::below("a restore, p50 of the slowest size", 10.0, " ms", checkpoints.worst(|one| one.restore_milliseconds)));
-        goals.push(Goal::at_most("a checkpoint sealed, slowest size against fastest", 1.5, "x", checkpoints.growth(|one| one.seal_milliseconds)));
+        goals.push(Goal::at_most(
+            "a checkpoint sealed, slowest size against fastest",
+            1.5,
+            "x",
+            checkpoints.growth(|one| one.seal_milliseconds),
+        ));
         goals.push(Goal::at_most("a fork, slowest size against fastest", 1.5, "x", checkpoints.growth(|one| one.fork_milliseconds)));
         let durable = checkpoints.durable_milliseconds / checkpoints.syncfs_milliseconds;
         goals.push(Goal::at_most("a durable checkpoint, against one syncfs of as much", 1.5, "x", durable));

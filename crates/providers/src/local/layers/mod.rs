@@ -7,6 +7,7 @@
 
 mod compare;
 mod durable;
+mod identity;
 mod merging;
 
 use std::fs;
@@ -241,6 +242,15 @@ impl Layers for LocalLayers {
     async fn place_merged(&self, layer: LayerId) -> Result<(), ProviderError> {
         let shelf = self.shelf.clone();
         blocking(move || shelf.place_merged(layer)).await
+    }
+
+    async fn forget_identity(&self, sandbox: SandboxId, stack: &Stack) -> Result<(), ProviderError> {
+        let (shelf, stack) = (self.shelf.clone(), stack.clone());
+        blocking(move || {
+            let located = shelf.locate(sandbox, &stack)?;
+            identity::forget(&located.upper, &located.below)
+        })
+        .await
     }
 
     async fn is_written(&self, layer: LayerId) -> Result<bool, ProviderError> {

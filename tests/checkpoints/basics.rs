@@ -313,3 +313,67 @@ fn changes_beside_a_workspace_lie_over_its_layers() {
     assert_eq!(spot.works("cat a d/b"), "one\nb\n");
     spot.delete();
 }
+
+#[test]
+fn two_environments_never_write_to_one_layer_at_the_same_time() {
+    let server = Server::start();
+    let http = server.http();
+    let spot = Spot::new(&http, "one");
+    let sandbox = text(&expect(&http.get(&spot.path("")), 200), "sandbox_id");
+    let body = json!({"name": "two", "sandbox_id": sandbox, "spec": {"sandbox": {"network_access": "disabled"}}});
+    let other = Spot::with(&http, body);
+    spot.works("echo shared > file");
+    assert_eq!(other.works("cat file"), "shared\n");
+    // A checkpoint through one of them puts both to sleep, and from then on one at a time is awake.
+    expect(&http.post(&other.path("/processes"), json!({"argv": ["sleep", "600"]})), 201);
+    refused(&http.post(&spot.path("/checkpoints"), json!({})), 409, "environment_busy");
+    spot.checkpoint(json!({"on_running": "stop"}));
+    spot.works("echo layered > file");
+    let refusal = refused(&http.post(&other.path("/exec"), json!({"command": ["true"]})), 409, "conflict");
+    assert!(refusal["suggestion"].is_string());
+    expect(&http.post(&spot.path("/sleep"), json!({})), 200);
+    assert_eq!(other.works("cat file"), "layered\n");
+    expect(&http.post(&other.path("/sleep"), json!({})), 200);
+    other.delete();
+    assert_eq!(spot.works("cat file"), "layered\n");
+    spot.delete();
+}
+
+#[test]
+fn a_sealed_layer_never_changes_and_what_was_planted_leads_nowhere() {
+    let server = Server::start();
+    let http = server.http();
+    let spot = Spot::new(&http, "hostile");
+    // While the workspace is still bound as it is: marks that only the kernel should write, and a link to everything.
+    spot.works(
+        "mkdir real hidden; echo kept > real/file; echo secret > hidden/file; ln -s / root; mkfifo pipe; : > empty; chmod 000 hidden; \
+         python3 -c 'import os\nfor p, k, v in [(\"real\", \"redirect\", b\"/etc\"), (\"real\", \"origin\", b\"x\"), (\"real\", \"opaque\", b\"y\"), (\"empty\", \"metacopy\", b\"\")]:\n os.setxattr(p, \"user.overlay.\" + k, v)' || true",
+    );
+    let first = spot.checkpoint(json!({}));
+    let sandbox = text(&expect(&http.get(&spot.path("")), 200), "sandbox_id");
+    let layer = server.path().join("sandboxes").join(sandbox).join("workspace");
+    let digest = || {
+        let script = "find . -printf '%y %m %s %T@ %p %l\\n' | sort; find . -type f | sort | xargs sha256sum; getfattr -dR -m - . 2>/dev/null || true";
+        let output = std::process::Command::new("sh").args(["-c", script]).current_dir(&layer).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let before = digest();
+    assert!(before.contains("real/file"), "{before}");
+    spot.works("cat real/file; chmod 755 hidden; echo more >> hidden/file; rm real/file; mv real moved || cp -a real moved; rm -f root; touch empty2");
+    let forks = spot.fork(json!({"checkpoint_id": first["id"], "count": 2}));
+    for fork in &forks {
+        assert_eq!(
+            fork.works("cat real/file; test ! -e real/passwd && echo nothing; chmod 700 hidden; cat hidden/file"),
+            "kept\nnothing\nsecret\n"
+        );
+        fork.works("rm -r real hidden pipe");
+    }
+    let path = spot.path(&format!("/checkpoints/{}/diff?text=true", text(&first, "id")));
+    let told = expect(&http.get(&path), 200).to_string();
+    assert!(!told.contains("root:x:0"), "nothing of the host is told: {told}");
+    spot.checkpoint(json!({}));
+    spot.restore(&first);
+    assert_eq!(spot.works("cat real/file"), "kept\n");
+    assert_eq!(digest(), before, "what was sealed has changed");
+    spot.delete();
+}

@@ -214,6 +214,8 @@ pub enum Refusal {
     CannotBeMade {
         message: String,
     },
+    /// Somebody else is awake who writes to the same layers; nothing was made.
+    LayersInUse,
     /// The relay ended between being found and being needed; nothing was made.
     NoRelay {
         message: String,

@@ -12,6 +12,7 @@ use stead_sandbox::cgroup::{Availability, Group, Limits};
 use stead_sandbox::{Bind, Event, Network, Outlet, Outlets, Overlay, Place, Plan, RootView, Skeleton};
 
 use crate::blueprint::{self, Blueprint, PROXY_PORT, WorkspaceKind};
+use crate::protocol::Refusal;
 
 /// Larger ones mean fewer of them; nothing but the relay ever sees one.
 const LARGEST_PACKET: u16 = 9000;
@@ -33,10 +34,10 @@ pub struct Inside {
 
 impl Inside {
     /// Makes the place, or says what this host could not do. Meanwhile the caller does something besides.
-    pub fn make_while<T>(blueprint: &Blueprint, meanwhile: impl FnOnce() -> T) -> Result<(Self, T), String> {
-        let image = blueprint.image.as_ref().filter(|image| image.locked).map(lock).transpose()?;
+    pub fn make_while<T>(blueprint: &Blueprint, meanwhile: impl FnOnce() -> T) -> Result<(Self, T), Refusal> {
+        let image = blueprint.image.as_ref().filter(|image| image.locked).map(lock).transpose().map_err(cannot)?;
         let written = layers(blueprint).map(lock_layer).collect::<Result<Vec<_>, _>>()?;
-        let group = group(blueprint).map_err(|error| error.to_string())?;
+        let group = group(blueprint).map_err(|error| cannot(error.to_string()))?;
         let made = plan(blueprint).and_then(|mut plan| {
             plan.group.clone_from(&group);
             Place::start_while(&plan, meanwhile).map_err(|error| error.to_string())
@@ -48,7 +49,7 @@ impl Inside {
             }
             Err(error) => {
                 let _ = group.map_or(Ok(()), |group| group.remove());
-                Err(error)
+                Err(cannot(error))
             }
         }
     }
@@ -135,6 +136,10 @@ impl Inside {
     }
 }
 
+fn cannot(message: String) -> Refusal {
+    Refusal::CannotBeMade { message }
+}
+
 /// The layers that an overlay writes to.
 fn layers(blueprint: &Blueprint) -> impl Iterator<Item = &Path> {
     let workspace = match &blueprint.workspace.access {
@@ -146,15 +151,13 @@ fn layers(blueprint: &Blueprint) -> impl Iterator<Item = &Path> {
 }
 
 /// The kernel leaves open what happens when two mounts write to one layer.
-fn lock_layer(layer: &Path) -> Result<OwnedFd, String> {
-    let failed = |error: io::Error| format!("make ready the layer {}: {error}", layer.display());
+fn lock_layer(layer: &Path) -> Result<OwnedFd, Refusal> {
+    let failed = |error: io::Error| cannot(format!("make ready the layer {}: {error}", layer.display()));
     fs::create_dir_all(layer).map_err(failed)?;
     let held = OwnedFd::from(fs::File::open(layer).map_err(failed)?);
     match flock(&held, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(held),
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            Err("another environment of the same sandbox is awake, and only one at a time can write to its layers; put that one to sleep, or wait until it is".to_owned())
-        }
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(Refusal::LayersInUse),
         Err(error) => Err(failed(error.into())),
     }
 }

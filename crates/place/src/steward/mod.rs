@@ -122,9 +122,9 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
     let beside = || (prepare(&directory), first.is_waiting().then(|| log::spare(&blueprint.logs).ok()).flatten());
     let (mut inside, (listener, spare)) = match Inside::make_while(&blueprint, beside) {
         Ok(made) => made,
-        Err(message) => {
+        Err(refusal) => {
             let _ = steward_lock::remove(&directory, lock);
-            return refuse(first, Refusal::CannotBeMade { message });
+            return refuse(first, refusal);
         }
     };
     let (listener, _held) = match listener {

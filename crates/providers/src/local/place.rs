@@ -510,6 +510,10 @@ fn said(trouble: Trouble) -> PlaceError {
                 message: format!("this host could not make the place: {message}"),
                 suggestion: "`stead doctor` says what this host can do, and what to change".to_owned(),
             },
+            Refusal::LayersInUse => PlaceError::InTheWay {
+                message: "another environment of the same sandbox is awake, and only one at a time can write to its layers".to_owned(),
+                suggestion: "put that one to sleep with `stead env sleep`, or wait until it is".to_owned(),
+            },
             Refusal::StorageFull { message } => PlaceError::StorageFull(message),
             Refusal::Failed { message } => PlaceError::Failed(message),
             Refusal::Outdated => PlaceError::Outdated,

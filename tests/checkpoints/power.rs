@@ -43,7 +43,7 @@ impl Drop for Disk {
             }
             std::thread::sleep(std::time::Duration::from_millis(25));
         }
-        eprintln!("{} is still mounted", self.at.display());
+        assert!(std::thread::panicking(), "{} is still mounted", self.at.display());
     }
 }
 

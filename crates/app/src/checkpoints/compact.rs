@@ -30,7 +30,7 @@ impl App {
             };
             match compacted {
                 Err(error) if error.code() != Code::EnvironmentBusy => {
-                    tracing::warn!(environment = %id, %error, "layers could not be made one yet")
+                    tracing::warn!(environment = %id, %error, "layers could not be made one yet");
                 }
                 _ => {}
             }

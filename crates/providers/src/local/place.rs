@@ -183,7 +183,7 @@ impl LocalPlace {
             }
             work(Layer { directory: &directory, workspace: &workspace }).map_err(PlaceError::from)
         });
-        Ok(outcome.await.map_err(|error| PlaceError::Failed(error.to_string()))??)
+        outcome.await.map_err(|error| PlaceError::Failed(error.to_string()))?
     }
 
     async fn call(&self, environment: EnvironmentId, call: Call) -> Result<Answer> {

@@ -377,3 +377,90 @@ fn a_sealed_layer_never_changes_and_what_was_planted_leads_nowhere() {
     assert_eq!(digest(), before, "what was sealed has changed");
     spot.delete();
 }
+
+#[test]
+fn what_a_command_left_behind_is_in_the_way_too() {
+    let server = Server::start();
+    let spot = Spot::new(&server.http(), "left");
+    spot.works("(setsid sleep 600 >/dev/null 2>&1 </dev/null &)");
+    for path in ["/checkpoints", "/fork"] {
+        refused(&spot.http.post(&spot.path(path), json!({})), 409, "environment_busy");
+    }
+    assert_eq!(spot.works("pgrep -c sleep"), "1\n");
+    spot.checkpoint(json!({"on_running": "stop"}));
+    spot.delete();
+}
+
+#[test]
+fn a_setup_script_that_had_not_run_then_runs_again() {
+    let server = Server::start();
+    let http = server.http();
+    let setup = json!({"script": "echo ran >> setup.log"});
+    let spec = json!({"name": "set-up", "spec": {"sandbox": {"network_access": "disabled"}, "setup": setup}});
+    let spot = Spot::with(&http, spec);
+    let before = spot.checkpoint(json!({}));
+    assert_eq!(spot.works("cat setup.log"), "ran\n");
+    let after = spot.checkpoint(json!({}));
+    spot.restore(&before);
+    assert_eq!(spot.works("cat setup.log"), "ran\n");
+    spot.restore(&after);
+    assert_eq!(spot.works("cat setup.log"), "ran\n");
+    let fork = spot.fork(json!({"checkpoint_id": after["id"]})).remove(0);
+    assert_eq!(fork.works("cat setup.log"), "ran\n");
+    spot.delete();
+}
+
+#[test]
+fn a_fork_of_a_system_is_another_system() {
+    let server = Server::start();
+    let http = server.http();
+    let spec = json!({"name": "system", "spec": {"sandbox": {"network_access": "disabled", "package_policy": "system"}}});
+    let made = http.post(crate::api::world::ENVIRONMENTS, spec);
+    if made.status != 201 {
+        eprintln!("NOT RUN: this host gives no place a system of its own: {}", made.json());
+        return;
+    }
+    let spot = Spot { http: http.clone(), id: text(&made.json(), "id") };
+    spot.works("echo first > /etc/machine-id; mkdir -p /var/lib/dbus; echo first > /var/lib/dbus/machine-id; echo kept > /etc/kept; rm /etc/hosts.allow || true; echo w > w");
+    let fork = spot.fork(json!({})).remove(0);
+    assert_eq!(
+        fork.works("cat /etc/kept w; cat /etc/machine-id /var/lib/dbus/machine-id 2>/dev/null || echo none; stat -c %U /etc/kept"),
+        "kept\nw\nnone\nroot\n"
+    );
+    fork.works("echo second > /etc/machine-id; echo more > /etc/more");
+    let first = fork.checkpoint(json!({}));
+    fork.works("rm /etc/more /etc/kept");
+    let again = fork.fork(json!({"checkpoint_id": first["id"]})).remove(0);
+    assert_eq!(again.works("cat /etc/more /etc/kept; cat /etc/machine-id 2>/dev/null || echo none"), "more\nkept\nnone\n");
+    assert_eq!(spot.works("cat /etc/machine-id"), "first\n");
+    for spot in [again, fork, spot] {
+        spot.delete();
+    }
+}
+
+#[test]
+fn after_a_backup_was_restored_nobody_works_on_files_that_no_record_names() {
+    let mut server = Server::start();
+    let spot = Spot::new(&server.http(), "restored");
+    spot.works("echo 1 > f");
+    spot.checkpoint(json!({}));
+    spot.works("echo 2 > f");
+    let backup = server.path().join("backup").display().to_string();
+    assert!(server.command(&["backup", &backup]).status().unwrap().success());
+    spot.checkpoint(json!({}));
+    spot.works("echo 3 > f; echo later > later");
+    let directory = server.directory();
+    server.kill();
+    let data_dir = server.path().display().to_string();
+    let restored = crate::support::stead().args(["--data-dir", &data_dir, "--no-start", "restore", &backup, "--replace"]).output().unwrap();
+    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    let server = Server::builder().on(directory).start();
+    let found = Spot { http: server.http(), id: spot.id };
+    assert_eq!(found.works("cat f; ls"), "2\nf\n");
+    found.works("echo important > important");
+    let after = found.checkpoint(json!({}));
+    found.works("rm important");
+    found.restore(&after);
+    assert_eq!(found.works("cat important"), "important\n");
+    found.delete();
+}

@@ -216,6 +216,8 @@ pub enum Refusal {
     },
     /// Somebody else is awake who writes to the same layers; nothing was made.
     LayersInUse,
+    /// What is awake writes to other layers than those that are now the environment's.
+    OtherFiles,
     /// The relay ended between being found and being needed; nothing was made.
     NoRelay {
         message: String,

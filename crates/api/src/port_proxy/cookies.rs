@@ -54,7 +54,9 @@ pub fn ours(token: &str, life: Duration, secure: bool) -> String {
 pub fn confine(cookie: &str) -> Option<String> {
     let mut parts = cookie.split(';');
     let first = parts.next()?;
-    if is_ours(first.split_once('=').map_or(first, |(name, _)| name)) {
+    let name = first.split_once('=').map_or(first, |(name, _)| name);
+    // One without a name comes back as its value alone, and that could be the name of ours.
+    if is_ours(name) || name.trim().is_empty() {
         return None;
     }
     let is_domain = |part: &&str| part.split('=').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("domain"));

@@ -47,6 +47,7 @@ mod tests {
             ("clear-site-data", "\"cookies\""),
             ("set-cookie", "a=1; Domain=localhost"),
             ("set-cookie", "__stead_port=stolen"),
+            ("set-cookie", "=__stead_port=stolen"),
             ("set-cookie", "b=2"),
             ("upgrade", "websocket"),
             ("access-control-allow-origin", "*"),

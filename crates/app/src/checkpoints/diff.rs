@@ -35,6 +35,10 @@ impl App {
         if !environment.status.is_live() {
             crate::processes::check_usable(&environment)?;
         }
+        if let (None, Some(mount)) = (query.to, environment.spec.bound_workspace()) {
+            let message = format!("the workspace of environment `{}` is `{}`, which is no checkpoint's", environment.name, mount.source);
+            return Err(Error::new(Code::CheckpointUnsupported, message).suggestion("compare with another checkpoint: `to`"));
+        }
         let keeper = self.keeper(&environment)?;
         // What is compared stays until it is.
         let _kept = self.layers.read().await;

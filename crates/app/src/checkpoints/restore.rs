@@ -11,7 +11,7 @@ use super::seal::{Wanted, act, locked, unchanged};
 use super::unknown;
 use crate::audit::record;
 use crate::idempotency::{self, Claim, Outcome};
-use crate::processes::{check_usable, premises};
+use crate::processes::{SETUP_GONE, check_usable, premises};
 use crate::{App, Entered};
 
 impl App {
@@ -49,7 +49,7 @@ impl App {
         let checkpoint = self.find_checkpoint(&entered, from).await?;
         if checkpoint.host_id != environment.runtime.host {
             return Err(Error::new(Code::EnvironmentOnOtherHost, format!("checkpoint `{from}` lies on another host"))
-                .suggestion("carry it over with `stead env export` and `stead env import`"));
+                .suggestion("restore one that lies on this host: `stead checkpoint list` shows them"));
         }
         let on_running = match request.on_running {
             Some(OnRunning::Busy) => OnRunning::Busy,
@@ -59,9 +59,6 @@ impl App {
             self.check_sealable(&environment, place).await?;
         }
         let _stilled = self.still(&environment, place, on_running).await?;
-        if environment.spec.sandbox.as_ref().and_then(|sandbox| sandbox.workspace_access) == Some(WorkspaceAccess::CopyOnWrite) {
-            place.drop_changes(&premises(&environment), None).await?;
-        }
         let kept = self.layers.read().await;
         let mut environment = self.get_environment(&entered, id).await?;
         if request.save {
@@ -72,6 +69,8 @@ impl App {
             self.bring_to_disk_behind(saved);
             environment = self.get_environment(&entered, id).await?;
         }
+        let access = environment.spec.sandbox.as_ref().and_then(|sandbox| sandbox.workspace_access);
+        let beside = premises(&environment);
         let left = environment.stack.upper_of(environment.sandbox_id);
         let (context, sealer, project) = (self.context.clone(), self.sealer.clone(), entered.project);
         let written = self
@@ -87,7 +86,7 @@ impl App {
                     checkpoints::set_stack(unit, sandbox.id, &stack, Some(checkpoint.id), context.now()).await?;
                     // A script that had not run then has to run again.
                     let set_up = checkpoint.setup_version.filter(|_| checkpoint.environment_id == id);
-                    environments::set_setup_version(unit, id, set_up).await?;
+                    environments::set_setup_version(unit, id, set_up.or(Some(SETUP_GONE))).await?;
                     record(unit, &context, &entered.caller, act(&environment, "environment.restore", &checkpoint)).await?;
                     let restored = environments::find_any(unit, id).await?.ok_or_else(|| crate::environments::unknown(id))?;
                     idempotency::answer(unit, &context, &entered.caller, 200, &restored).await?;
@@ -96,6 +95,10 @@ impl App {
             })
             .await?;
         drop(kept);
+        // Not before: until then nothing was restored that they would be in the way of.
+        if matches!(written, Outcome::New(_)) && access == Some(WorkspaceAccess::CopyOnWrite) {
+            place.drop_changes(&beside, None).await?;
+        }
         // What was written since the last checkpoint is nobody's now.
         self.drop_layers_behind(vec![left]);
         Ok(written)

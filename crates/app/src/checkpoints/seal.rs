@@ -41,7 +41,8 @@ impl App {
             gates.push(self.gates.shut(*other).await);
         }
         for other in &all {
-            let running = place.activity(*other).await?.map_or(0, |activity| activity.processes);
+            // What a command left behind in the background counts as well.
+            let running = place.activity(*other).await?.map_or(0, |activity| activity.processes + activity.background);
             if running > 0 && on_running != OnRunning::Stop {
                 return Err(busy(environment, running, on_running));
             }

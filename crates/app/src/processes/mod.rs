@@ -31,6 +31,7 @@ pub(crate) use ends::Ends;
 pub use exec::Executed;
 pub(crate) use gates::Gates;
 pub use output::{OutputReader, Piece, Reading};
+pub(crate) use setup::SETUP_GONE;
 pub(crate) use start::premises;
 pub use stead_store::processes::ProcessFilter as ProcessQuery;
 pub(crate) use watch::Watches;

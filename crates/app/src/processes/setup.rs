@@ -37,6 +37,9 @@ pub(crate) fn setup_advice(environment: &str) -> String {
     format!("mend the script, or what it needs, and run `stead env setup {environment}`")
 }
 
+/// In place of a version: what a script made is gone with the files that were there, and it has to run again.
+pub(crate) const SETUP_GONE: u64 = 0;
+
 /// What a definition says is to be run first.
 pub(crate) fn setup_script(environment: &Environment) -> Option<&str> {
     let script = environment.spec.setup.as_ref()?.script.as_deref()?;
@@ -66,12 +69,13 @@ impl App {
         let environment = self.get_environment(entered, id).await?;
         let Some(script) = setup_script(&environment) else { return Ok(()) };
         let version = environment.spec_version;
-        let (done, latest) = self
+        let (done, forgotten, latest) = self
             .store
             .read(move |unit| {
                 Box::pin(async move {
-                    let done = environments::setup_version(unit, id).await? == Some(version);
-                    Ok::<_, Error>((done, processes::latest(unit, id, ProcessPurpose::Setup, version).await?))
+                    let known = environments::setup_version(unit, id).await?;
+                    let (done, forgotten) = (known == Some(version), known == Some(SETUP_GONE));
+                    Ok::<_, Error>((done, forgotten, processes::latest(unit, id, ProcessPurpose::Setup, version).await?))
                 })
             })
             .await?;
@@ -81,7 +85,7 @@ impl App {
         let process = match latest {
             // Begun by a server that is gone, or by a caller who was.
             Some(process) if !process.status.is_over() => process,
-            Some(process) if !again && process.exit.as_ref().is_some_and(|exit| exit.code == Some(0)) => process,
+            Some(process) if !again && !forgotten && process.exit.as_ref().is_some_and(|exit| exit.code == Some(0)) => process,
             _ => {
                 if done {
                     self.store

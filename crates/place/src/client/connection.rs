@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -51,6 +51,8 @@ pub struct Connection {
     version: AtomicU64,
     /// The version of the protocol that the steward speaks.
     protocol: AtomicU32,
+    /// Whether we know that what it keeps has the files that the environment has.
+    compared: AtomicBool,
     shared: Arc<Shared>,
 }
 
@@ -92,6 +94,7 @@ impl Connection {
     pub async fn first(stream: UnixStream, version: u64, tasks: &TaskTracker, start: Option<&Start>) -> Result<First, Trouble> {
         let connection = Self::over(stream, tasks);
         connection.version.store(version, Ordering::Relaxed);
+        connection.compared.store(true, Ordering::Relaxed);
         let starting = async {
             match start {
                 Some(start) => Some(connection.start(start.clone()).await),
@@ -152,7 +155,14 @@ impl Connection {
             state.waiting.clear();
             state.processes.clear();
         });
-        Arc::new(Self { outgoing, next: AtomicU64::new(1), version: AtomicU64::new(0), protocol: AtomicU32::new(PROTOCOL), shared })
+        Arc::new(Self {
+            outgoing,
+            next: AtomicU64::new(1),
+            version: AtomicU64::new(0),
+            protocol: AtomicU32::new(PROTOCOL),
+            compared: AtomicBool::new(false),
+            shared,
+        })
     }
 
     async fn first_word(&self) -> Result<Answer, Trouble> {
@@ -193,6 +203,21 @@ impl Connection {
             }
             Err(Trouble::Refused(Refusal::Outdated)) => Ok(false),
             Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Whether somebody who was there before us keeps what the blueprint means. Asked once; its files do not change while it is awake.
+    pub async fn has_files_of(&self, blueprint: &Blueprint) -> Result<bool, Trouble> {
+        if self.compared.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
+        match self.adopt(blueprint).await {
+            Err(Trouble::Refused(Refusal::OtherFiles)) => Ok(false),
+            outcome => {
+                outcome?;
+                self.compared.store(true, Ordering::Relaxed);
+                Ok(true)
+            }
         }
     }
 

@@ -136,7 +136,15 @@ impl Stewards {
                     continue;
                 }
                 if connection.version() == blueprint.spec_version {
-                    return Ok((connection, None));
+                    match connection.has_files_of(blueprint).await {
+                        Ok(true) => return Ok((connection, None)),
+                        // Whatever it does there is lost: a backup was restored, and no record names those files.
+                        Ok(false) => drop(connection.call(Call::Sleep { at_once: true }, &[]).await),
+                        Err(Trouble::Gone) => {}
+                        Err(trouble) => return Err(trouble),
+                    }
+                    tokio::time::sleep(MOMENT).await;
+                    continue;
                 }
                 // Whoever asks read the definition before it was changed.
                 if connection.version() > blueprint.spec_version {
@@ -188,6 +196,8 @@ impl Stewards {
         while let Some(connection) = self.find(blueprint.environment).await? {
             match connection.adopt(blueprint).await {
                 Err(Trouble::Gone) => tokio::time::sleep(MOMENT).await,
+                // Whatever it does there is lost: a backup was restored, and no record names those files.
+                Err(Trouble::Refused(Refusal::OtherFiles)) => return self.sleep(blueprint.environment, true).await,
                 outcome => return outcome.map(drop),
             }
         }

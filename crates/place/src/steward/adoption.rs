@@ -5,8 +5,15 @@ use stead_sandbox::Outlet;
 
 use super::Steward;
 use super::egress::Egress;
-use crate::blueprint::{Blueprint, Limits, Network};
+use crate::blueprint::{Blueprint, Limits, Network, Workspace};
 use crate::protocol::{Answer, Refusal};
+
+/// The layers of a workspace by their ids: where they lie may have changed.
+fn layers(workspace: &Workspace) -> Vec<String> {
+    let all = std::iter::once(&workspace.source).chain(&workspace.below);
+    let names = all.filter_map(|layer| layer.parent()?.file_name()?.to_str());
+    names.map(|name| name.split_once('_').map_or(name, |(_, id)| id).to_owned()).collect()
+}
 
 impl Steward {
     pub(super) fn adopt(&mut self, new: Blueprint) -> Result<Answer, Refusal> {
@@ -15,6 +22,9 @@ impl Steward {
             return Err(Refusal::Outdated);
         }
         self.heard_version = new.spec_version;
+        if new.spec_version == self.blueprint.spec_version && layers(&new.workspace) != layers(&self.blueprint.workspace) {
+            return Err(Refusal::OtherFiles);
+        }
         self.hold_to(&new);
         if !self.is_as(&new) {
             return Err(Refusal::Outdated);

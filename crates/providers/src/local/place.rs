@@ -510,6 +510,7 @@ fn said(trouble: Trouble) -> PlaceError {
                 message: format!("this host could not make the place: {message}"),
                 suggestion: "`stead doctor` says what this host can do, and what to change".to_owned(),
             },
+            Refusal::OtherFiles => PlaceError::Failed("what is awake has other files than the environment; try again".to_owned()),
             Refusal::LayersInUse => PlaceError::InTheWay {
                 message: "another environment of the same sandbox is awake, and only one at a time can write to its layers".to_owned(),
                 suggestion: "put that one to sleep with `stead env sleep`, or wait until it is".to_owned(),

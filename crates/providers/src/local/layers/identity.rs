@@ -42,7 +42,10 @@ fn parts(system: &Path) -> Result<Vec<PathBuf>> {
 /// Nothing in a sealed layer changes, and nothing is in the way of the new one; only links must not be followed.
 fn hide(from: &Path, to: &Path, path: &Path) -> Result<()> {
     let Some(steps) = directories(from, path)? else { return Ok(()) };
-    fs::create_dir_all(to)?;
+    if !to.is_dir() {
+        fs::create_dir_all(to)?;
+        take_after(to, &fs::symlink_metadata(from)?)?;
+    }
     let mut made = to.to_owned();
     for (name, metadata) in steps {
         made.push(name);
@@ -50,14 +53,18 @@ fn hide(from: &Path, to: &Path, path: &Path) -> Result<()> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
             outcome => outcome?,
         }
-        // Of those that are seen merged the uppermost one's owner and mode count.
-        fs::set_permissions(&made, fs::Permissions::from_mode(metadata.mode() & 0o7777))?;
-        chown(&made, Some(metadata.uid()), Some(metadata.gid()))?;
+        take_after(&made, &metadata)?;
     }
     match mknodat(CWD, to.join(path), FileType::CharacterDevice, Mode::empty(), 0) {
         Err(rustix::io::Errno::EXIST) | Ok(()) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Of directories that are seen merged the uppermost one's owner and mode count.
+fn take_after(made: &Path, metadata: &Metadata) -> Result<()> {
+    fs::set_permissions(made, fs::Permissions::from_mode(metadata.mode() & 0o7777))?;
+    chown(made, Some(metadata.uid()), Some(metadata.gid()))
 }
 
 /// The directories that a file lies in, with what they are; none when it is not there.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::disk::fill;
 use super::samples::Samples;
-use super::stead::{Caller, Stead};
+use super::stead::Stead;
 
 /// One size of an environment, and how long each took, at p50.
 #[derive(Serialize)]
@@ -50,18 +50,18 @@ pub async fn speed(stead: &Stead, quick: bool) -> Checkpoints {
     let sizes: [(usize, u64); 4] =
         if quick { [(100, 1), (1000, 1), (10, 10), (10, 100)] } else { [(1000, 4), (100_000, 400), (10, 10), (10, 10_000)] };
     let rounds = if quick { 10 } else { 100 };
-    let mut caller = stead.caller().await;
     let mut measured = Vec::new();
     for (files, mebibytes) in sizes {
-        measured.push(one_size(stead, &mut caller, files, mebibytes, rounds).await);
+        measured.push(one_size(stead, files, mebibytes, rounds).await);
     }
     let (dirty, times) = (if quick { 64 << 20 } else { 512 << 20 }, if quick { 2 } else { 5 });
     let (mut durable, mut synced) = (Samples::default(), Samples::default());
     for _ in 0..times {
-        let (id, workspace) = caller.create().await;
-        caller.tell(&id, "wake").await;
+        let (id, workspace) = stead.caller().await.create().await;
         sync(stead.beside());
         fill(&workspace.join("dirty"), dirty).await;
+        // A new connection each time: the server does not wait long for one that is idle.
+        let mut caller = stead.caller().await;
         let started = Instant::now();
         caller.checkpoint(&id, "durable").await;
         durable.add(started.elapsed());
@@ -82,8 +82,8 @@ pub async fn speed(stead: &Stead, quick: bool) -> Checkpoints {
     }
 }
 
-async fn one_size(stead: &Stead, caller: &mut Caller<'_>, files: usize, mebibytes: u64, rounds: usize) -> Sealing {
-    let (id, workspace) = caller.create().await;
+async fn one_size(stead: &Stead, files: usize, mebibytes: u64, rounds: usize) -> Sealing {
+    let (id, workspace) = stead.caller().await.create().await;
     for directory in 0..files.div_ceil(1000) {
         let directory = workspace.join(format!("d{directory}"));
         fs::create_dir(&directory).unwrap();
@@ -92,6 +92,7 @@ async fn one_size(stead: &Stead, caller: &mut Caller<'_>, files: usize, mebibyte
         }
     }
     sync(stead.beside());
+    let mut caller = stead.caller().await;
     let first = caller.checkpoint(&id, "durable").await;
     let (mut seals, mut forks, mut restores) = (Samples::default(), Samples::default(), Samples::default());
     for round in 0..rounds {
@@ -116,7 +117,7 @@ async fn one_size(stead: &Stead, caller: &mut Caller<'_>, files: usize, mebibyte
         fs::remove_dir_all(copy).unwrap();
         took
     });
-    caller.delete(&id).await;
+    stead.caller().await.delete(&id).await;
     let [seal_milliseconds, fork_milliseconds, restore_milliseconds] = [&seals, &forks, &restores].map(|samples| samples.at(0.50));
     Sealing { files, mebibytes, rounds, seal_milliseconds, fork_milliseconds, restore_milliseconds, copy_milliseconds }
 }

@@ -420,7 +420,7 @@ fn a_fork_of_a_system_is_another_system() {
         eprintln!("NOT RUN: this host gives no place a system of its own: {}", made.json());
         return;
     }
-    let spot = Spot { http: http.clone(), id: text(&made.json(), "id") };
+    let spot = Spot { http, id: text(&made.json(), "id") };
     spot.works("echo first > /etc/machine-id; mkdir -p /var/lib/dbus; echo first > /var/lib/dbus/machine-id; echo kept > /etc/kept; rm /etc/hosts.allow || true; echo w > w");
     let fork = spot.fork(json!({})).remove(0);
     assert_eq!(

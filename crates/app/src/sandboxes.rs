@@ -1,7 +1,6 @@
 //! Sandboxes as records of their own: several environments may share one, and one that was made by itself stays until it is deleted.
 
 use serde::Deserialize;
-use stead_domain::checkpoint::Stack;
 use stead_domain::ids::{ProjectId, SandboxId};
 use stead_domain::page::{Page, PageRequest};
 use stead_domain::principal::Caller;
@@ -46,24 +45,8 @@ impl App {
     pub async fn create_sandbox(&self, entered: &Entered, request: SandboxRequest) -> Result<Outcome<Sandbox>> {
         let serving = self.providers.serving(request.provider.unwrap_or(ProviderName::Local))?;
         let (context, now) = (&self.context, self.context.now());
-        let sandbox = Sandbox {
-            id: SandboxId::new(context),
-            project_id: entered.project,
-            provider: serving.name(),
-            status: SandboxStatus::Provisioning,
-            resource_id: None,
-            resource_name: None,
-            host_id: serving.host(),
-            made_for: None,
-            fence: 0,
-            last_error: None,
-            observed_at: None,
-            created_at: now,
-            updated_at: now,
-            destroyed_at: None,
-            checkpoint_id: None,
-            stack: Stack::default(),
-        };
+        let sandbox =
+            Sandbox { host_id: serving.host(), ..Sandbox::to_be_made(SandboxId::new(context), entered.project, serving.name(), None, now) };
         let (app, caller) = (self.clone(), entered.caller.clone());
         self.detached(async move { app.create_sandbox_to_the_end(caller, sandbox).await }).await
     }

@@ -97,22 +97,11 @@ pub fn rows(context: &Context, project: ProjectId, host: HostId, number: usize) 
     let (id, sandbox_id) = (EnvironmentId::new(context), SandboxId::new(context));
     let spec: Spec = template(TemplateId::LocalDefault);
     let sandbox = Sandbox {
-        id: sandbox_id,
-        project_id: project,
-        provider: ProviderName::Local,
         status: SandboxStatus::Ready,
         resource_id: Some(sandbox_id.to_string()),
         resource_name: Some(format!("filled-{number}")),
         host_id: Some(host),
-        made_for: Some(id),
-        fence: 0,
-        last_error: None,
-        observed_at: None,
-        created_at: now,
-        updated_at: now,
-        destroyed_at: None,
-        checkpoint_id: None,
-        stack: Stack::default(),
+        ..Sandbox::to_be_made(sandbox_id, project, ProviderName::Local, Some(id), now)
     };
     let environment = Environment {
         id,

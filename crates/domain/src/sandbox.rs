@@ -55,5 +55,35 @@ pub struct Sandbox {
     pub destroyed_at: Option<Timestamp>,
 }
 
+impl Sandbox {
+    /// One that is to be made, for an environment or by itself.
+    pub fn to_be_made(
+        id: SandboxId,
+        project_id: ProjectId,
+        provider: ProviderName,
+        made_for: Option<EnvironmentId>,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            project_id,
+            provider,
+            status: SandboxStatus::Provisioning,
+            resource_id: None,
+            resource_name: None,
+            host_id: None,
+            made_for,
+            checkpoint_id: None,
+            stack: Stack::default(),
+            fence: 0,
+            last_error: None,
+            observed_at: None,
+            created_at: now,
+            updated_at: now,
+            destroyed_at: None,
+        }
+    }
+}
+
 /// How far a restored backup throws every fence ahead, so that none that was given out after the backup is given out again.
 pub const FENCE_JUMP: u64 = 1 << 32;

@@ -46,12 +46,9 @@ impl App {
             return Ok(());
         }
         let merged = LayerId::new(&self.context);
-        {
-            // They stay until they are merged.
-            let _kept = self.layers.read().await;
-            if !keeper.layers()?.merge(&below, merged).await? {
-                return Ok(());
-            }
+        // Nobody is kept waiting for this. The sandbox's row names them; if it does not any more, this is in vain.
+        if !keeper.layers()?.merge(&below, merged).await? {
+            return Ok(());
         }
         let _guard = locked(self, id).await;
         let environment = self.load(id).await?;

@@ -40,8 +40,7 @@ impl App {
             return Err(Error::new(Code::CheckpointUnsupported, message).suggestion("compare with another checkpoint: `to`"));
         }
         let keeper = self.keeper(&environment)?;
-        // What is compared stays until it is.
-        let _kept = self.layers.read().await;
+        // Nobody is kept waiting for this: one that is deleted meanwhile cannot be compared to its end.
         let before = self.find_checkpoint(entered, from).await?;
         let after = match query.to {
             Some(to) => {

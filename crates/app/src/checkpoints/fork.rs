@@ -7,7 +7,7 @@ use stead_domain::checkpoint::{Checkpoint, CheckpointReason, ForkRequest, MOST_F
 use stead_domain::definition::PackagePolicy;
 use stead_domain::environment::{BoundToType, CleanupStatus, Environment, EnvironmentStatus, Runtime};
 use stead_domain::ids::{CheckpointId, EnvironmentId, SandboxId};
-use stead_domain::sandbox::{Sandbox, SandboxStatus};
+use stead_domain::sandbox::Sandbox;
 use stead_domain::{Code, Error, Result, names};
 use stead_store::{checkpoints, environments};
 use utoipa::ToSchema;
@@ -175,22 +175,10 @@ impl App {
             }
             spec.name = spec.name.is_some().then(|| name.clone());
             let sandbox = Sandbox {
-                id: SandboxId::new(context),
-                project_id: entered.project,
-                provider: serving.name(),
-                status: SandboxStatus::Provisioning,
-                resource_id: None,
-                resource_name: None,
                 host_id: serving.host(),
-                made_for: Some(id),
-                fence: 0,
-                last_error: None,
-                observed_at: None,
-                created_at: now,
-                updated_at: now,
-                destroyed_at: None,
                 checkpoint_id: Some(checkpoint.id),
                 stack: Stack { upper: None, below: checkpoint.layers.clone() },
+                ..Sandbox::to_be_made(SandboxId::new(context), entered.project, serving.name(), Some(id), now)
             };
             let environment = Environment {
                 id,

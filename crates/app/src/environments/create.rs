@@ -268,22 +268,8 @@ impl App {
         let allow_unenforced = new.allow_unenforced.unwrap_or(false);
         let posture = self.check_posture(&mut spec, provider, allow_unenforced, AskedBy::caller(&entered.caller, None)).await?;
         let sandbox = Sandbox {
-            id: new.sandbox_id.unwrap_or_else(|| SandboxId::new(context)),
-            project_id: entered.project,
-            provider: serving.name(),
-            status: SandboxStatus::Provisioning,
-            resource_id: None,
-            resource_name: None,
             host_id: serving.host(),
-            made_for: Some(id),
-            fence: 0,
-            last_error: None,
-            observed_at: None,
-            created_at: now,
-            updated_at: now,
-            destroyed_at: None,
-            checkpoint_id: None,
-            stack: Stack::default(),
+            ..Sandbox::to_be_made(new.sandbox_id.unwrap_or_else(|| SandboxId::new(context)), entered.project, serving.name(), Some(id), now)
         };
         let environment = Environment {
             id,

@@ -55,22 +55,8 @@ impl Fixture {
     pub fn sandbox(&self, project: ProjectId) -> Sandbox {
         let now = self.context.now();
         Sandbox {
-            id: SandboxId::new(&self.context),
-            project_id: project,
-            provider: ProviderName::Local,
             status: SandboxStatus::Ready,
-            resource_id: None,
-            resource_name: None,
-            host_id: None,
-            made_for: None,
-            fence: 0,
-            last_error: None,
-            observed_at: None,
-            created_at: now,
-            updated_at: now,
-            destroyed_at: None,
-            checkpoint_id: None,
-            stack: Stack::default(),
+            ..Sandbox::to_be_made(SandboxId::new(&self.context), project, ProviderName::Local, None, now)
         }
     }
 

@@ -115,9 +115,9 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/v1/projects/{project}/environments/{environment_id}/checkpoints", Needs::Member, LET_IN, ""),
     route("GET", "/v1/projects/{project}/environments/{environment_id}/checkpoints/{checkpoint_id}", Needs::Viewer, 404, ""),
     route("DELETE", "/v1/projects/{project}/environments/{environment_id}/checkpoints/{checkpoint_id}", Needs::Member, 404, ""),
-    route("POST", "/v1/projects/{project}/environments/{environment_id}/checkpoints/{checkpoint_id}/restore", Needs::Member, LET_IN, ""),
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/checkpoints/{checkpoint_id}/restore", Needs::Member, 404, ""),
     // It tells what files hold.
-    route("GET", "/v1/projects/{project}/environments/{environment_id}/checkpoints/{checkpoint_id}/diff", Needs::Member, LET_IN, ""),
+    route("GET", "/v1/projects/{project}/environments/{environment_id}/checkpoints/{checkpoint_id}/diff", Needs::Member, 404, ""),
     route("POST", "/v1/projects/{project}/environments/{environment_id}/fork", Needs::Member, 400, r#"{"count": 0}"#),
     route("GET", "/v1/projects/{project}/environments/{environment_id}/ports", Needs::Viewer, LET_IN, ""),
     route("POST", "/v1/projects/{project}/environments/{environment_id}/ports/{port}/signed-url", Needs::Member, LET_IN, ""),

@@ -32,6 +32,7 @@ impl App {
         page: PageRequest,
     ) -> Result<Differences> {
         let environment = self.get_environment(entered, id).await?;
+        let before = self.find_checkpoint(entered, from).await?;
         if !environment.status.is_live() {
             crate::processes::check_usable(&environment)?;
         }
@@ -41,7 +42,6 @@ impl App {
         }
         let keeper = self.keeper(&environment)?;
         // Nobody is kept waiting for this: one that is deleted meanwhile cannot be compared to its end.
-        let before = self.find_checkpoint(entered, from).await?;
         let after = match query.to {
             Some(to) => {
                 let to = self.find_checkpoint(entered, to).await?;

@@ -37,6 +37,8 @@ impl App {
         if let Some(reply) = self.answered_before(&entered.caller).await? {
             return Ok(Outcome::Again(reply));
         }
+        self.get_environment(&entered, id).await?;
+        let checkpoint = self.find_checkpoint(&entered, from).await?;
         let (environment, ground) = self.awake_or_not(&entered, id).await?;
         check_usable(&environment)?;
         let (keeper, place) = (self.keeper(&environment)?, ground.place()?);
@@ -46,7 +48,6 @@ impl App {
                 Error::new(Code::CheckpointUnsupported, message).suggestion("restore it in an environment with a workspace of its own")
             );
         }
-        let checkpoint = self.find_checkpoint(&entered, from).await?;
         if checkpoint.host_id != environment.runtime.host {
             return Err(Error::new(Code::EnvironmentOnOtherHost, format!("checkpoint `{from}` lies on another host"))
                 .suggestion("restore one that lies on this host: `stead checkpoint list` shows them"));

@@ -166,7 +166,7 @@ pub(super) fn act<'a>(environment: &Environment, action: &'a str, checkpoint: &C
 fn busy(environment: &Environment, running: u64, on_running: OnRunning) -> Error {
     let what = if running == 1 { "a process runs".to_owned() } else { format!("{running} processes run") };
     let error = if on_running == OnRunning::Freeze {
-        let message = format!("{what} in environment `{}`, and its filesystem cannot copy files without reading them", environment.name);
+        let message = format!("{what} in environment `{}`, and nothing can be made to stand still there yet", environment.name);
         Error::new(Code::CheckpointNeedsStop, message)
     } else {
         Error::new(Code::EnvironmentBusy, format!("{what} in environment `{}`", environment.name))

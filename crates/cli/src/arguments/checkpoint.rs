@@ -52,7 +52,7 @@ pub struct Running {
     /// End what runs in it
     #[arg(long)]
     pub stop: bool,
-    /// Let what runs in it stand still for a moment; only on filesystems that share blocks between files
+    /// Let what runs in it stand still for a moment; refused for now while something runs
     #[arg(long, conflicts_with = "stop")]
     pub freeze: bool,
 }

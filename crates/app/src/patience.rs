@@ -83,6 +83,14 @@ impl Provider for Patient {
         self.within(self.inner.create(request)).await
     }
 
+    async fn make_at_once(&self, request: &NewSandbox) -> Result<Resource, ProviderError> {
+        self.within(self.inner.make_at_once(request)).await
+    }
+
+    async fn secure(&self) -> Result<(), ProviderError> {
+        self.within(self.inner.secure()).await
+    }
+
     async fn inspect(&self, sandbox: &Sandbox) -> Result<Observation, ProviderError> {
         self.within(self.inner.inspect(sandbox)).await
     }

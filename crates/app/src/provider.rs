@@ -54,6 +54,17 @@ pub trait Provider: Send + Sync {
     }
 
     async fn create(&self, request: &NewSandbox) -> Result<Resource, ProviderError>;
+
+    /// The same where it is made at once, and lost with the host's power until `secure` has returned.
+    async fn make_at_once(&self, request: &NewSandbox) -> Result<Resource, ProviderError> {
+        self.create(request).await
+    }
+
+    /// Returns when everything that was made at once before outlasts a loss of power.
+    async fn secure(&self) -> Result<(), ProviderError> {
+        Ok(())
+    }
+
     async fn inspect(&self, sandbox: &Sandbox) -> Result<Observation, ProviderError>;
     async fn start(&self, sandbox: &Sandbox) -> Result<(), ProviderError>;
     async fn stop(&self, sandbox: &Sandbox) -> Result<(), ProviderError>;

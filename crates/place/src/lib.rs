@@ -11,6 +11,8 @@ mod errand;
 pub mod log;
 pub mod protocol;
 mod socket_path;
+#[cfg(any(test, feature = "steward"))]
+mod spare_directory;
 #[cfg(feature = "steward")]
 pub mod spawner;
 #[cfg(feature = "steward")]

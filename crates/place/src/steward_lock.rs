@@ -10,6 +10,9 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
+#[cfg(any(test, feature = "steward"))]
+use crate::spare_directory;
+
 fn open(directory: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
@@ -18,9 +21,11 @@ fn open(directory: &Path) -> io::Result<OwnedFd> {
 /// Takes the lock, and makes the directory for it; none when somebody has it.
 pub fn take(directory: &Path) -> io::Result<Option<OwnedFd>> {
     loop {
-        match DirBuilder::new().recursive(true).mode(0o700).create(directory) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            outcome => outcome?,
+        if !spare_directory::take(directory) {
+            match DirBuilder::new().recursive(true).mode(0o700).create(directory) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                outcome => outcome?,
+            }
         }
         match lock(directory)? {
             Locked::Ours(held) => return Ok(Some(held)),
@@ -57,8 +62,10 @@ fn lock(directory: &Path) -> io::Result<Locked> {
         Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Locked::Others),
         outcome => outcome?,
     }
-    // A directory that was removed between the two is nobody's: a lock on it would keep nobody out.
-    Ok(if rustix::fs::fstat(&held)?.st_nlink > 0 { Locked::Ours(held) } else { Locked::Gone })
+    // A directory that was removed between the two, or is kept for another environment now, would keep nobody out.
+    let (ours, now) = (rustix::fs::fstat(&held)?, rustix::fs::stat(directory));
+    let still = now.is_ok_and(|now| (now.st_dev, now.st_ino) == (ours.st_dev, ours.st_ino));
+    Ok(if still { Locked::Ours(held) } else { Locked::Gone })
 }
 
 /// Whether a steward holds it now.
@@ -76,7 +83,7 @@ pub fn is_held(directory: &Path) -> io::Result<bool> {
 #[cfg(any(test, feature = "steward"))]
 /// Removes a directory whose lock the caller holds, with everything in it.
 pub fn remove(directory: &Path, held: OwnedFd) -> io::Result<()> {
-    let removed = fs::remove_dir_all(directory);
+    let removed = if spare_directory::keep(directory) { Ok(()) } else { fs::remove_dir_all(directory) };
     drop(held);
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -103,5 +110,21 @@ mod tests {
         let left = take_left(&directory).unwrap().unwrap();
         remove(&directory, left).unwrap();
         assert!(take_left(&directory).unwrap().is_none() && !directory.exists(), "what is gone stays gone");
+    }
+
+    #[test]
+    fn a_directory_that_another_one_has_by_now_is_locked_by_nobody_else() {
+        let above = tempfile::TempDir::new().unwrap();
+        let [one, other] = ["one", "other"].map(|name| above.path().join("run").join(name));
+        let held = take(&one).unwrap().unwrap();
+        // Somebody opened it a moment before it went.
+        let opened = open(&one).unwrap();
+        let inode = rustix::fs::fstat(&opened).unwrap().st_ino;
+        remove(&one, held).unwrap();
+        let held = take(&other).unwrap().unwrap();
+        assert_eq!(rustix::fs::fstat(&held).unwrap().st_ino, inode, "it is used again");
+        assert!(!is_held(&one).unwrap() && is_held(&other).unwrap());
+        let also = take(&one).unwrap().unwrap();
+        assert_ne!(rustix::fs::fstat(&also).unwrap().st_ino, inode);
     }
 }

@@ -76,6 +76,12 @@ impl App {
             return Err(Error::new(Code::ProviderFailed, "the sandboxes of the forks could not be made")
                 .suggestion("`stead provider check` says more"));
         }
+        if let Some(Some(first)) = made.first()
+            && let Err(error) = first.secure().await
+        {
+            self.unmake_all(made).await;
+            return Err(error);
+        }
         if source.spec.sandbox.as_ref().and_then(|sandbox| sandbox.package_policy) == Some(PackagePolicy::System) {
             for draft in &drafts {
                 if let Err(error) = keeper.layers()?.forget_identity(draft.sandbox.id, &draft.sandbox.stack).await {

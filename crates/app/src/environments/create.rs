@@ -107,26 +107,31 @@ impl App {
         let made = self.make_beforehand(&mut draft).await;
         let (app, context, sealer, caller) = (self.clone(), self.context.clone(), self.sealer.clone(), entered.caller.clone());
         let name = draft.environment.name.clone();
-        let written = self
-            .store
-            .write(move |unit| {
-                Box::pin(async move {
-                    let claim = idempotency::claim(unit, &context, &*sealer, &entered.caller).await?;
-                    let (mut ready, mut sandbox) = (None, None);
-                    if matches!(claim, Claim::New) {
-                        idempotency::note_target(unit, &entered.caller, &id.to_string()).await?;
-                        let is_made = draft.made.is_some();
-                        sandbox = Some(insert(unit, &context, &entered, draft).await?);
-                        if is_made {
-                            let environment = app.dress(environments::find_any(unit, id).await?.ok_or_else(|| unknown(id))?);
-                            idempotency::answer(unit, &context, &entered.caller, 201, &environment).await?;
-                            ready = Some(environment);
-                        }
+        let written = self.store.write(move |unit| {
+            Box::pin(async move {
+                let claim = idempotency::claim(unit, &context, &*sealer, &entered.caller).await?;
+                let (mut ready, mut sandbox) = (None, None);
+                if matches!(claim, Claim::New) {
+                    idempotency::note_target(unit, &entered.caller, &id.to_string()).await?;
+                    let is_made = draft.made.is_some();
+                    sandbox = Some(insert(unit, &context, &entered, draft).await?);
+                    if is_made {
+                        let environment = app.dress(environments::find_any(unit, id).await?.ok_or_else(|| unknown(id))?);
+                        idempotency::answer(unit, &context, &entered.caller, 201, &environment).await?;
+                        ready = Some(environment);
                     }
-                    Ok::<_, Error>((claim, ready, sandbox))
-                })
+                }
+                Ok::<_, Error>((claim, ready, sandbox))
             })
-            .await;
+        });
+        // Side by side; the reply waits for both. A loss of power between them leaves a record without a sandbox that nobody was told of,
+        // and the janitor says so of it.
+        let (written, secured) = tokio::join!(written, async {
+            match &made {
+                Some(made) => made.secure().await,
+                None => Ok(()),
+            }
+        });
         if let Some(made) = made
             && !matches!(written, Ok((Claim::New, ..)))
         {
@@ -134,7 +139,10 @@ impl App {
         }
         match written? {
             (Claim::Answered(reply), ..) => Ok(Outcome::Again(reply)),
-            (Claim::New, Some(environment), _) => Ok(Outcome::New(environment)),
+            (Claim::New, Some(environment), _) => match secured {
+                Ok(()) => Ok(Outcome::New(environment)),
+                Err(error) => Err(self.undo_creation(id, &caller, error).await),
+            },
             (Claim::New, None, Some(sandbox)) => match self.provision_in(id, &name, sandbox, Some(&caller)).await {
                 Ok(environment) => Ok(Outcome::New(environment)),
                 Err(error) => Err(self.undo_creation(id, &caller, error).await),
@@ -159,7 +167,7 @@ impl App {
         // Whoever finds it without a row leaves it alone as long as this is held.
         let guard = self.locks.lock(&sandbox.to_string()).await;
         let name = resource_name(&draft.environment.name, draft.environment.id);
-        draft.made = provider.create(&NewSandbox { id: sandbox, name }).await.ok();
+        draft.made = provider.make_at_once(&NewSandbox { id: sandbox, name }).await.ok();
         if draft.made.is_some() {
             draft.environment.status = EnvironmentStatus::Ready;
             draft.environment.last_reconciled_at = Some(self.context.now());
@@ -327,6 +335,13 @@ pub(crate) struct Made {
     provider: Arc<dyn Provider>,
     sandbox: SandboxId,
     _guard: OwnedMutexGuard<()>,
+}
+
+impl Made {
+    /// Returns when a loss of power does no harm to it.
+    pub(crate) async fn secure(&self) -> Result<()> {
+        self.provider.secure().await.map_err(Error::from)
+    }
 }
 
 /// Writes everything, and gives the sandbox that the environment is on.

@@ -64,6 +64,25 @@ fn what_was_written_is_read_with_its_exit() {
 }
 
 #[test]
+fn room_that_was_made_beforehand_is_nothing_that_was_said() {
+    let directory = TempDir::new().unwrap();
+    let logs = directory.path();
+    let mut log = LogWriter::create(logs, process(), Caps::default()).unwrap();
+    log.make_room();
+    assert!(!log.is_dirty() && words(logs) == Some((0, None, false)));
+    log.append(Kind::Output(OutputStream::Stdout), at(1), b"one ").unwrap();
+    // Also when the program was faster.
+    log.make_room();
+    let first = read(logs, process(), 0, None, None, 1000).unwrap().unwrap();
+    assert_eq!((text(&first), words(logs)), (b"one ".to_vec(), Some((4, None, false))));
+    log.append(Kind::Output(OutputStream::Stderr), at(2), &[7; 10_000]).unwrap();
+    log.make_room();
+    log.exit(at(3), &exit()).unwrap();
+    let rest = read(logs, process(), 4, first.mark, None, 1 << 20).unwrap().unwrap();
+    assert_eq!((text(&rest), words(logs)), (vec![7; 10_000], Some((10_004, Some(exit()), false))));
+}
+
+#[test]
 fn a_torn_frame_ends_what_can_be_read() {
     let directory = TempDir::new().unwrap();
     let mut log = LogWriter::create(directory.path(), process(), Caps::default()).unwrap();

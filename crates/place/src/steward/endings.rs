@@ -51,6 +51,10 @@ impl Steward {
             // Whoever asked knows by that all that there is to know.
             self.answer(peer, number, Answer::Done);
         }
+        // The program has just begun, so this is time that nobody waits for.
+        if let Some(kept) = self.by_number(number).and_then(|id| self.processes.get_mut(&id)) {
+            kept.log.make_room();
+        }
     }
 
     fn not_started(&mut self, number: u64, failure: &StartFailure) {

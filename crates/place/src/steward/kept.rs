@@ -13,8 +13,10 @@ use super::stdin::Stdin;
 use crate::log::{Kind, LogWriter};
 use crate::protocol::Progress;
 
-/// As much as a pipe can hold: one reading empties it.
+/// As much as a pipe can hold.
 pub const PIPE: usize = 1 << 20;
+/// How much is read at once: little at first, because most programs say little and fresh memory costs time, and more when that was not enough.
+const FIRST_READ: usize = 4 << 10;
 const READ: usize = 256 << 10;
 /// Milliseconds in which several pieces of news are one.
 const TOGETHER: u64 = 2;
@@ -157,6 +159,7 @@ impl Kept {
                     hold.waiting.push((self.id, stream, hold.buffer[..length].to_vec()));
                     return Err(error);
                 }
+                hold.took(length);
                 self.has_news();
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -174,7 +177,7 @@ impl Kept {
     /// behind may go on writing, so not more than its pipes can hold.
     pub fn drain(&mut self, hold: &mut Hold) -> io::Result<()> {
         for at in (0..self.outputs.len()).rev() {
-            for _ in 0..PIPE / READ * 2 {
+            for _ in 0..PIPE / READ * 3 {
                 let before = (self.log.end(), self.outputs.len());
                 self.read_output(at, hold)?;
                 if (self.log.end(), self.outputs.len()) == before || self.outputs.len() < before.1 {
@@ -228,9 +231,16 @@ impl Hold {
 
     fn buffer(&mut self) -> &mut [u8] {
         if self.buffer.is_empty() {
-            self.buffer = vec![0; READ];
+            self.buffer = vec![0; FIRST_READ];
         }
         &mut self.buffer
+    }
+
+    /// So much was read: there is likely to be more when it filled everything.
+    fn took(&mut self, length: usize) {
+        if length == self.buffer.len() && length < READ {
+            self.buffer = vec![0; READ];
+        }
     }
 
     /// Nothing is read for a while.

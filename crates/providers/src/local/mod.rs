@@ -16,6 +16,7 @@ mod place;
 mod relay;
 mod removal;
 mod shared_sync;
+mod spare;
 mod stack;
 mod trash;
 mod tree;
@@ -33,6 +34,7 @@ use place::LocalPlace;
 pub use place::{Roles, skeleton};
 pub use relay::Relay;
 use shared_sync::SharedSync;
+use spare::Spare;
 use stead_app::{AskedBy, Layers, Listed, NewSandbox, Observation, Place, Provider, ProviderError, Resource};
 use stead_domain::definition::Spec;
 use stead_domain::ids::{HostId, SandboxId};
@@ -52,6 +54,7 @@ pub struct Local {
     host_paths: Arc<HostPaths>,
     images: Arc<Images>,
     sync: Arc<SharedSync>,
+    spare: Spare,
     place: Option<(LocalPlace, Known)>,
 }
 
@@ -79,12 +82,13 @@ impl Local {
         }
         let host_paths = Arc::new(HostPaths { allowed: allow_host_paths, data_dir: data_dir.to_owned(), home: std::env::home_dir() });
         let sync = Arc::new(SharedSync::open(&root).map_err(failed)?);
+        let spare = Spare::open(data_dir.join("spare/sandboxes")).map_err(failed)?;
         let images = Arc::new(Images::open(data_dir.join("images"), trash.clone()).map_err(failed)?);
         let shelf = Arc::new(Shelf::open(data_dir, root.clone()).map_err(failed)?);
         shelf.clear().map_err(failed)?;
         let trash = Arc::new(Trash::open(trash).map_err(failed)?);
         let layers = LocalLayers { shelf, trash: Arc::clone(&trash) };
-        Ok(Self { root, trash, layers, host, host_paths, images, sync, place: None })
+        Ok(Self { root, trash, layers, host, host_paths, images, sync, spare, place: None })
     }
 
     /// Also runs processes, with the help of others that `roles` says how to start.
@@ -210,6 +214,19 @@ impl Provider for Local {
             self.sync.sync().await.map_err(failed)?;
         }
         Ok(resource)
+    }
+
+    async fn make_at_once(&self, request: &NewSandbox) -> Result<Resource> {
+        let path = self.path(request.id);
+        // To give a directory another name waits for nothing, so it needs no thread that may.
+        if !self.spare.take(&path) {
+            blocking(move || tree::create(&path)).await?;
+        }
+        Ok(Resource { id: request.id.to_string(), name: request.name.clone() })
+    }
+
+    async fn secure(&self) -> Result<()> {
+        self.sync.sync().await.map_err(failed)
     }
 
     async fn inspect(&self, sandbox: &Sandbox) -> Result<Observation> {

@@ -4,18 +4,22 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{ErrorKind, Result};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::directory::Directory;
 
 /// What every sandbox has: the files that work happens on, and a place beside them for what is not to be kept with them.
 const PARTS: &[&str] = &["workspace", "runtime"];
 
+pub fn parts(path: &Path) -> impl Iterator<Item = PathBuf> {
+    PARTS.iter().map(move |part| path.join(part))
+}
+
 /// Makes the directories that are not there yet. Only the server's own user looks into them.
 pub fn create(path: &Path) -> Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.mode(0o700);
-    for directory in std::iter::once(path.to_owned()).chain(PARTS.iter().map(|part| path.join(part))) {
+    for directory in std::iter::once(path.to_owned()).chain(parts(path)) {
         match builder.create(&directory) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists && directory.is_dir() => {}
             outcome => outcome?,
@@ -25,8 +29,8 @@ pub fn create(path: &Path) -> Result<()> {
 }
 
 pub fn is_whole(path: &Path) -> Result<bool> {
-    for part in PARTS {
-        match fs::symlink_metadata(path.join(part)) {
+    for part in parts(path) {
+        match fs::symlink_metadata(part) {
             Ok(metadata) if metadata.is_dir() => {}
             Ok(_) => return Ok(false),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(false),
@@ -38,7 +42,7 @@ pub fn is_whole(path: &Path) -> Result<bool> {
 
 /// Removes one without a single file in it; whether it was so.
 pub fn discard_empty(path: &Path) -> Result<bool> {
-    for directory in PARTS.iter().map(|part| path.join(part)).chain([path.to_owned()]) {
+    for directory in parts(path).chain([path.to_owned()]) {
         match fs::remove_dir(&directory) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => return Ok(false),

@@ -51,10 +51,6 @@ impl Steward {
             // Whoever asked knows by that all that there is to know.
             self.answer(peer, number, Answer::Done);
         }
-        // The program has just begun, so this is time that nobody waits for.
-        if let Some(kept) = self.by_number(number).and_then(|id| self.processes.get_mut(&id)) {
-            kept.log.make_room();
-        }
     }
 
     fn not_started(&mut self, number: u64, failure: &StartFailure) {
@@ -200,6 +196,7 @@ impl Steward {
             }
         }
         for kept in self.processes.values_mut() {
+            kept.make_room();
             kept.heed_followers(|(peer, _)| self.peers.contains_key(&peer), now);
         }
         if now >= self.last_look + LOOK_EVERY {

@@ -1,7 +1,7 @@
 //! One process that the steward keeps: its pipes, its log, its end.
 
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::{io, mem};
 
 use rustix::io::Errno;
 use stead_domain::ids::ProcessId;
@@ -52,6 +52,8 @@ pub struct Kept {
     /// Those it waits for, if it is to wait for any.
     pub followers: Option<Followers>,
     closed: bool,
+    /// Its log was made ready, or it was too late for that.
+    has_room: bool,
 }
 
 pub enum State {
@@ -88,6 +90,7 @@ impl Kept {
             told_at: 0,
             followers: None,
             closed: false,
+            has_room: false,
         }
     }
 
@@ -135,6 +138,13 @@ impl Kept {
     pub fn told(&mut self, now: u64) {
         self.news = None;
         self.told_at = now;
+    }
+
+    /// Once, while a program has just begun and said nothing: that is time that nobody waits for.
+    pub fn make_room(&mut self) {
+        if matches!(self.state, State::Running) && !mem::replace(&mut self.has_room, true) && self.log.end() == 0 {
+            self.log.make_room();
+        }
     }
 
     /// Keeps what those who follow still need, and no more.

@@ -73,7 +73,7 @@ macro_rules! id {
             }
 
             /// An id that was taken apart into its bytes.
-            pub fn from_bytes(bytes: [u8; 16]) -> Self {
+            pub const fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(Uuid::from_bytes(bytes))
             }
 
@@ -148,6 +148,10 @@ id!(/// A point in the files of a sandbox.
     CheckpointId, "ckp");
 id!(/// A directory of files, one of those that a sandbox sees on top of each other.
     LayerId, "lyr");
+id!(/// A lease on a sandbox.
+    LeaseId, "lse");
+id!(/// A place in the queue for one.
+    TicketId, "tkt");
 id!(/// An audit record.
     AuditId, "aud");
 id!(/// One request, as logs and errors name it.

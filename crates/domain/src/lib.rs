@@ -23,6 +23,7 @@ pub mod frames;
 pub mod hexadecimal;
 pub mod host;
 pub mod ids;
+pub mod lease;
 pub mod names;
 pub mod page;
 pub mod port_origin;

@@ -114,7 +114,8 @@ impl App {
                 Claim::Answered(_) => Err(Error::internal("a process was answered by a stored reply")),
             };
         }
-        let (written, started) = tokio::join!(self.write_row(&entered, &process, &sandbox), self.start_at(place, &premises, &start));
+        // The start first: what it asks for is done elsewhere while the row is put together here.
+        let (started, written) = tokio::join!(self.start_at(place, &premises, &start), self.write_row(&entered, &process, &sandbox));
         match written {
             Ok(Claim::New) => self.conclude(&entered.caller, process, ground, started).await,
             other => {

@@ -1,0 +1,36 @@
+//! Readings of the store's clock. They mean something only within one era: between two starts of the machine, or of the database.
+
+/// A reading: which era it is of, and how many milliseconds of it have passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    pub era: u64,
+    pub at: u64,
+}
+
+impl Moment {
+    pub fn after(self, milliseconds: u64) -> Deadline {
+        Deadline { era: self.era, at: self.at.saturating_add(milliseconds) }
+    }
+}
+
+/// A moment that is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    pub era: u64,
+    pub at: u64,
+}
+
+impl Deadline {
+    /// How much is left; none in another era, where nobody can tell.
+    pub fn left(self, now: Moment) -> Option<u64> {
+        (self.era == now.era).then(|| self.at.saturating_sub(now.at))
+    }
+
+    pub fn is_past(self, now: Moment) -> bool {
+        self.left(now) == Some(0)
+    }
+
+    pub fn earlier(self, other: Self) -> Self {
+        if self.era == other.era && other.at < self.at { other } else { self }
+    }
+}

@@ -1,0 +1,243 @@
+//! One event, decided.
+
+use super::desk::{Desk, PRIORITY, Stage, Ticket};
+use super::settle::Hand;
+use super::{Answer, Decision, Directive, Effect, Event, LeaseBind, LeaseEnd, LeaseMode, OnBusy, Refusal, Seen, Wanted};
+use crate::ids::{LeaseId, PrincipalId, TicketId};
+
+/// What an implicit lease would have if it did not live by what runs.
+const NO_TTL: u64 = 0;
+
+/// What becomes of the desk by an event.
+pub fn decide(desk: Desk, event: Event, seen: Seen) -> Decision {
+    let mut hand = Hand { desk, effects: Vec::new(), seen };
+    hand.settle();
+    hand.hand_over();
+    let answer = match event {
+        Event::Acquire { wanted, on_busy, priority, wait, lease, ticket } => hand.acquire(wanted, on_busy, priority, wait, lease, ticket),
+        Event::Enter { principal, lease } => hand.enter(principal, lease),
+        Event::Present { lease } => hand.present(lease),
+        Event::Renew { lease } => hand.renew(lease),
+        Event::Release { lease } => hand.release(lease),
+        Event::Break { lease } => hand.revoke(lease),
+        Event::Transfer { lease, to, bind, successor } => hand.transfer(lease, to, bind, successor),
+        Event::BarrierDone { fence } => hand.barrier_done(fence),
+        Event::BarrierStale { highest } => hand.barrier_stale(highest),
+        Event::Withdraw { ticket } => hand.withdraw(ticket),
+        Event::Sweep => hand.sweep(),
+        Event::Look => Ok(Answer::Done),
+    };
+    hand.hand_over();
+    hand.advance();
+    let Hand { desk, mut effects, .. } = hand;
+    let barrier = Effect::Barrier { fence: desk.fence };
+    if desk.unconfirmed && desk.exclusive().is_some() && !effects.contains(&barrier) {
+        effects.push(barrier);
+    }
+    // Whoever asked may have been let in by what came after.
+    let answer = answer.map(|answer| told(&desk, answer));
+    Decision { desk, effects, answer }
+}
+
+fn told(desk: &Desk, answer: Answer) -> Answer {
+    match answer {
+        Answer::Fencing { lease } => match desk.find(lease) {
+            Some(found) if found.stage == Stage::Active && !desk.unconfirmed => Answer::Pass { fence: found.fence },
+            _ => answer,
+        },
+        // It goes on when the steward has said that there is nobody else.
+        Answer::Pass { .. } if desk.unconfirmed => desk.exclusive().map_or(answer, |holder| Answer::Fencing { lease: holder.id }),
+        Answer::Queued { ticket, .. } => match desk.waiting.iter().position(|waiting| waiting.id == ticket) {
+            Some(position) => Answer::Queued { ticket, position },
+            None => answer,
+        },
+        _ => answer,
+    }
+}
+
+impl Hand {
+    fn held(&self) -> Refusal {
+        Refusal::Held { by: self.desk.leases.first().map(|lease| lease.id) }
+    }
+
+    fn acquire(
+        &mut self,
+        wanted: Wanted,
+        on_busy: OnBusy,
+        priority: i8,
+        wait: u64,
+        lease: LeaseId,
+        ticket: TicketId,
+    ) -> Result<Answer, Refusal> {
+        if self.desk.rules.open && wanted.mode == LeaseMode::Exclusive {
+            // Nobody is kept out, so there is nothing to hold; the lease is a name for whoever came.
+            self.begin(lease, Wanted { mode: LeaseMode::Shared, ..wanted }, false, None);
+            return Ok(Answer::Fencing { lease });
+        }
+        if let Some(own) = self.own_implicit(&wanted) {
+            // What it runs goes on under its new name.
+            self.succeed(own);
+            self.begin(lease, wanted, false, None);
+            return Ok(Answer::Fencing { lease });
+        }
+        if self.desk.waiting.is_empty() && self.has_room(wanted.mode) {
+            self.make_room();
+            self.begin(lease, wanted, false, None);
+            return Ok(Answer::Fencing { lease });
+        }
+        match on_busy {
+            OnBusy::Fail => Err(self.held()),
+            OnBusy::Wait => {
+                let rank = i64::try_from(self.seen.now.at).unwrap_or(i64::MAX).saturating_sub(i64::from(priority) * PRIORITY);
+                let at = self.desk.waiting.partition_point(|earlier| earlier.rank <= rank);
+                let deadline = self.seen.now.after(wait);
+                self.desk.waiting.insert(at, Ticket { id: ticket, lease, wanted, priority, rank, wait, deadline });
+                Ok(Answer::Queued { ticket, position: at })
+            }
+            OnBusy::Preempt => {
+                for holder in self.desk.leases.iter().map(|lease| lease.id).collect::<Vec<_>>() {
+                    self.end(holder, LeaseEnd::Revoked);
+                }
+                // A reader is let in only where nothing older can write any more.
+                if wanted.mode == LeaseMode::Shared && self.desk.needs_barrier() {
+                    return Err(self.held());
+                }
+                self.begin(lease, wanted, false, None);
+                Ok(Answer::Fencing { lease })
+            }
+        }
+    }
+
+    /// An implicit lease of who asks for more. One that is to be known by its token cannot take over what runs: it belongs to others with
+    /// the same name as well.
+    fn own_implicit(&self, wanted: &Wanted) -> Option<LeaseId> {
+        let own = self.desk.exclusive().filter(|lease| lease.implicit && lease.stage == Stage::Active && lease.is_of(wanted.principal))?;
+        let may = wanted.mode == LeaseMode::Exclusive
+            && if self.seen.running { wanted.bind == LeaseBind::Principal } else { self.desk.waiting.is_empty() };
+        may.then_some(own.id)
+    }
+
+    fn enter(&mut self, principal: PrincipalId, lease: LeaseId) -> Result<Answer, Refusal> {
+        if self.desk.rules.open {
+            return Ok(Answer::Pass { fence: self.desk.fence });
+        }
+        if let Some(holder) = self.desk.exclusive().filter(|holder| holder.is_of(principal)) {
+            return match holder.stage {
+                Stage::Active => Ok(Answer::Pass { fence: holder.fence }),
+                Stage::Fencing => Ok(Answer::Fencing { lease: holder.id }),
+                Stage::Stopping => Err(self.held()),
+            };
+        }
+        if !self.desk.waiting.is_empty() || !self.has_room(LeaseMode::Exclusive) {
+            return Err(self.held());
+        }
+        self.make_room();
+        let wanted = Wanted { principal, bind: LeaseBind::Principal, mode: LeaseMode::Exclusive, ttl: NO_TTL, max_lifetime: None };
+        self.begin(lease, wanted, true, None);
+        Ok(Answer::Fencing { lease })
+    }
+
+    fn present(&self, lease: LeaseId) -> Result<Answer, Refusal> {
+        let found = self.desk.find(lease).ok_or(Refusal::Stale)?;
+        match found.stage {
+            _ if found.mode == LeaseMode::Shared && !self.desk.rules.open => Err(Refusal::ReadOnly),
+            Stage::Active => Ok(Answer::Pass { fence: found.fence }),
+            Stage::Fencing => Ok(Answer::Fencing { lease }),
+            Stage::Stopping => Err(Refusal::Stale),
+        }
+    }
+
+    fn renew(&mut self, lease: LeaseId) -> Result<Answer, Refusal> {
+        let (now, somebody_waits) = (self.seen.now, !self.desk.waiting.is_empty());
+        let found = self.desk.find_mut(lease).filter(|found| found.stage != Stage::Stopping).ok_or(Refusal::Stale)?;
+        if found.stage == Stage::Fencing {
+            // Its time has not begun.
+            return Ok(Answer::Renewed { left: found.ttl, directive: Directive::Continue });
+        }
+        found.renew(now);
+        let left = found.expires.and_then(|expires| expires.left(now)).unwrap_or(found.ttl);
+        let nearly_over = found.ends.and_then(|ends| ends.left(now)).is_some_and(|left| left <= found.ttl);
+        let directive = if somebody_waits || nearly_over { Directive::FinishUp } else { Directive::Continue };
+        Ok(Answer::Renewed { left, directive })
+    }
+
+    fn release(&mut self, lease: LeaseId) -> Result<Answer, Refusal> {
+        let running = self.seen.running;
+        // Repeated, or too late: it has ended either way.
+        let Some(found) = self.desk.find_mut(lease) else { return Ok(Answer::Done) };
+        match found.stage {
+            Stage::Stopping => {}
+            Stage::Active if running && found.mode == LeaseMode::Exclusive => {
+                found.stage = Stage::Stopping;
+                found.expires = None;
+                self.desk.fence += 1;
+                self.effects.push(Effect::Barrier { fence: self.desk.fence });
+            }
+            _ => self.end(lease, LeaseEnd::Released),
+        }
+        Ok(Answer::Done)
+    }
+
+    fn revoke(&mut self, lease: LeaseId) -> Result<Answer, Refusal> {
+        self.desk.find(lease).ok_or(Refusal::Stale)?;
+        self.end(lease, LeaseEnd::Revoked);
+        Ok(Answer::Done)
+    }
+
+    fn transfer(&mut self, lease: LeaseId, to: PrincipalId, bind: LeaseBind, successor: LeaseId) -> Result<Answer, Refusal> {
+        let found = *self.desk.find(lease).filter(|found| found.stage == Stage::Active).ok_or(Refusal::Stale)?;
+        if found.mode == LeaseMode::Shared {
+            return Err(Refusal::ReadOnly);
+        }
+        self.succeed(lease);
+        self.begin(successor, Wanted { principal: to, bind, ..found.wants() }, false, None);
+        Ok(Answer::Fencing { lease: successor })
+    }
+
+    fn barrier_done(&mut self, fence: u64) -> Result<Answer, Refusal> {
+        // Of an earlier one, or told once more: what may run since then is not older than it.
+        if fence != self.desk.fence {
+            return Ok(Answer::Done);
+        }
+        let stopping = self.desk.leases.iter().find(|lease| lease.stage == Stage::Stopping && lease.fence < fence).map(|lease| lease.id);
+        if let Some(stopping) = stopping {
+            self.succeed(stopping);
+        }
+        if self.desk.dirty.is_some_and(|older| older < fence) {
+            self.desk.dirty = None;
+        }
+        self.desk.unconfirmed = false;
+        Ok(Answer::Done)
+    }
+
+    /// A backup was put back, and nobody noticed. Whatever was given out since then is behind what is given out now.
+    fn barrier_stale(&mut self, highest: u64) -> Result<Answer, Refusal> {
+        if highest >= self.desk.fence {
+            self.desk.fence = highest + 1;
+            self.desk.dirty = Some(highest);
+            let holder = self.desk.leases.iter_mut().find(|lease| lease.mode == LeaseMode::Exclusive && lease.stage != Stage::Stopping);
+            if let Some(holder) = holder {
+                (holder.fence, holder.stage, holder.expires) = (self.desk.fence, Stage::Fencing, None);
+            }
+            self.effects.push(Effect::Barrier { fence: self.desk.fence });
+        }
+        Ok(Answer::Done)
+    }
+
+    fn withdraw(&mut self, ticket: TicketId) -> Result<Answer, Refusal> {
+        let at = self.desk.waiting.iter().position(|waiting| waiting.id == ticket).ok_or(Refusal::NoTicket)?;
+        self.desk.waiting.remove(at);
+        Ok(Answer::Done)
+    }
+
+    fn sweep(&mut self) -> Result<Answer, Refusal> {
+        if let Some(older) = self.desk.dirty
+            && self.desk.leases.is_empty()
+        {
+            // The same one again, until it is answered: another would make every answer that is on its way one of an earlier barrier.
+            self.desk.fence = self.desk.fence.max(older + 1);
+            self.effects.push(Effect::Barrier { fence: self.desk.fence });
+        }
+        Ok(Answer::Done)
+    }
+}

@@ -1,0 +1,184 @@
+//! What follows from time alone, and from who is gone: leases expire, tickets run out, whoever is next is let in.
+
+use super::clock::Moment;
+use super::desk::{Desk, Lease, Stage, Ticket};
+use super::{Effect, LeaseEnd, LeaseMode, Seen, Wanted};
+use crate::ids::{LeaseId, TicketId};
+
+/// How long an implicit lease outlasts what ran under it, so that the next command finds it.
+pub const LINGER: u64 = 30_000;
+
+/// A desk that is being changed.
+pub(super) struct Hand {
+    pub desk: Desk,
+    pub effects: Vec<Effect>,
+    pub seen: Seen,
+}
+
+impl Hand {
+    fn now(&self) -> Moment {
+        self.seen.now
+    }
+
+    /// Brings everything up to the moment.
+    pub fn settle(&mut self) {
+        self.enter_another_era();
+        self.heed_what_runs();
+        let now = self.now();
+        let over: Vec<LeaseId> = self
+            .desk
+            .leases
+            .iter()
+            .filter(|lease| lease.stage == Stage::Active && lease.expires.is_some_and(|expires| expires.is_past(now)))
+            .map(|lease| lease.id)
+            .collect();
+        for id in over {
+            let idle = self.desk.find(id).is_some_and(|lease| lease.implicit);
+            self.end(id, if idle { LeaseEnd::Released } else { LeaseEnd::Expired });
+        }
+        if self.desk.exclusive().is_none() && self.seen.running && !self.desk.rules.open {
+            // What runs while nobody holds it is nobody's.
+            self.desk.dirty = self.desk.dirty.max(Some(self.desk.fence));
+        }
+        if self.desk.not_before.is_some_and(|moment| moment.is_past(now)) {
+            self.desk.not_before = None;
+        }
+        let effects = &mut self.effects;
+        self.desk.waiting.retain(|ticket| {
+            let over = ticket.deadline.is_past(now);
+            if over {
+                effects.push(Effect::TimedOut { ticket: ticket.id });
+            }
+            !over
+        });
+    }
+
+    /// The clock began anew. What was held on this machine ended with it; everybody else gets their whole time again, because nobody can tell
+    /// how much of it is left.
+    fn enter_another_era(&mut self) {
+        let now = self.now();
+        let foreign = |lease: &&Lease| [lease.expires, lease.ends].into_iter().flatten().any(|deadline| deadline.era != now.era);
+        for id in self.desk.leases.iter().filter(foreign).map(|lease| lease.id).collect::<Vec<_>>() {
+            if self.desk.rules.local {
+                self.end(id, LeaseEnd::Expired);
+            } else if let Some(lease) = self.desk.find_mut(id) {
+                lease.ends = lease.max_lifetime.map(|lifetime| now.after(lifetime));
+                lease.expires = lease.expires.map(|_| now.after(LINGER));
+                lease.renew(now);
+            }
+        }
+        if let Some(moment) = &mut self.desk.not_before
+            && moment.era != now.era
+        {
+            *moment = now.after(self.desk.rules.lock_delay);
+        }
+        for ticket in self.desk.waiting.iter_mut().filter(|ticket| ticket.deadline.era != now.era) {
+            ticket.deadline = now.after(ticket.wait);
+        }
+    }
+
+    /// An implicit lease lives as long as something runs, and a little longer.
+    fn heed_what_runs(&mut self) {
+        let Seen { now, running } = self.seen;
+        for lease in self.desk.leases.iter_mut().filter(|lease| lease.implicit && lease.stage == Stage::Active) {
+            if running {
+                lease.expires = None;
+            } else {
+                lease.expires.get_or_insert(now.after(LINGER));
+            }
+        }
+    }
+
+    /// Ends one. It is clean when its holder said so, or changed nothing, and nothing runs.
+    pub fn end(&mut self, id: LeaseId, how: LeaseEnd) {
+        let Some(lease) = self.take(id) else { return };
+        let harmless = lease.mode == LeaseMode::Shared || lease.stage == Stage::Fencing;
+        let clean = harmless || (how == LeaseEnd::Released && !self.seen.running);
+        if !clean {
+            self.desk.dirty = self.desk.dirty.max(Some(lease.fence));
+            self.desk.not_before = (how != LeaseEnd::Released).then(|| self.now().after(self.desk.rules.lock_delay));
+        }
+        self.effects.push(Effect::Ended { lease: id, how, clean });
+    }
+
+    /// Ends one whose successor takes over what runs.
+    pub fn succeed(&mut self, id: LeaseId) {
+        if self.take(id).is_some() {
+            self.effects.push(Effect::Ended { lease: id, how: LeaseEnd::Released, clean: true });
+        }
+    }
+
+    fn take(&mut self, id: LeaseId) -> Option<Lease> {
+        let at = self.desk.leases.iter().position(|lease| lease.id == id)?;
+        Some(self.desk.leases.remove(at))
+    }
+
+    /// Lets somebody in. Every exclusive lease has a fence of its own, which no other ever had.
+    pub fn begin(&mut self, id: LeaseId, wanted: Wanted, implicit: bool, ticket: Option<TicketId>) {
+        if wanted.mode == LeaseMode::Exclusive {
+            self.desk.fence += 1;
+        }
+        let mut lease = Lease {
+            id,
+            principal: wanted.principal,
+            bind: wanted.bind,
+            mode: wanted.mode,
+            implicit,
+            stage: Stage::Fencing,
+            fence: self.desk.fence,
+            ttl: wanted.ttl,
+            max_lifetime: wanted.max_lifetime,
+            expires: None,
+            ends: None,
+        };
+        let waits = wanted.mode == LeaseMode::Exclusive && (self.desk.needs_barrier() || self.desk.not_before.is_some());
+        if !waits {
+            lease.activate(self.now());
+        } else if self.desk.needs_barrier() {
+            self.effects.push(Effect::Barrier { fence: lease.fence });
+        }
+        self.desk.leases.push(lease);
+        self.effects.push(Effect::Began { lease: id, ticket });
+    }
+
+    /// Whoever waits for the barrier is let in when it is through and the holder before has had its time.
+    pub fn advance(&mut self) {
+        if self.desk.needs_barrier() || self.desk.not_before.is_some() {
+            return;
+        }
+        let now = self.now();
+        for lease in self.desk.leases.iter_mut().filter(|lease| lease.stage == Stage::Fencing) {
+            lease.activate(now);
+            self.effects.push(Effect::Activated { lease: lease.id });
+        }
+    }
+
+    /// Whether there is room for another one of this kind, whoever waits. An implicit lease under which nothing runs makes room.
+    pub fn has_room(&self, mode: LeaseMode) -> bool {
+        self.desk.leases.iter().all(|lease| match (lease.mode, mode) {
+            (LeaseMode::Shared, LeaseMode::Shared) => true,
+            _ => self.is_idle(lease),
+        }) && (mode == LeaseMode::Exclusive || !self.desk.needs_barrier())
+    }
+
+    pub fn is_idle(&self, lease: &Lease) -> bool {
+        lease.implicit && lease.stage == Stage::Active && !self.seen.running
+    }
+
+    pub fn make_room(&mut self) {
+        for id in self.desk.leases.iter().filter(|lease| self.is_idle(lease)).map(|lease| lease.id).collect::<Vec<_>>() {
+            self.end(id, LeaseEnd::Released);
+        }
+    }
+
+    /// Lets in those who are next, for as long as there is room.
+    pub fn hand_over(&mut self) {
+        while let Some(Ticket { id, lease, wanted, .. }) = self.desk.waiting.first().copied()
+            && self.has_room(wanted.mode)
+        {
+            self.make_room();
+            self.desk.waiting.remove(0);
+            self.begin(lease, wanted, false, Some(id));
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What people are told, case by case.
+
+use stead_domain::ids::{LeaseId, PrincipalId, TicketId};
+use stead_domain::lease::{
+    Answer, Desk, Directive, Effect, Event, LeaseBind, LeaseEnd, LeaseMode, Moment, OnBusy, Refusal, Rules, Seen, Wanted, decide,
+};
+
+const ANN: PrincipalId = principal(1);
+const BEN: PrincipalId = principal(2);
+
+const fn principal(number: u8) -> PrincipalId {
+    PrincipalId::from_bytes([number; 16])
+}
+
+fn lease(number: u8) -> LeaseId {
+    LeaseId::from_bytes([number; 16])
+}
+
+fn ticket(number: u8) -> TicketId {
+    TicketId::from_bytes([number; 16])
+}
+
+struct Case {
+    desk: Desk,
+    now: u64,
+    era: u64,
+    running: bool,
+    effects: Vec<Effect>,
+}
+
+impl Case {
+    fn new(local: bool) -> Self {
+        let rules = Rules { open: false, lock_delay: 5_000, local };
+        Self { desk: Desk::new(rules, 0), now: 1_000, era: 1, running: false, effects: Vec::new() }
+    }
+
+    fn decide(&mut self, event: Event) -> Result<Answer, Refusal> {
+        let seen = Seen { now: Moment { era: self.era, at: self.now }, running: self.running };
+        let decision = decide(self.desk.clone(), event, seen);
+        (self.desk, self.effects) = (decision.desk, decision.effects);
+        decision.answer
+    }
+
+    fn acquire(&mut self, who: PrincipalId, number: u8, bind: LeaseBind, mode: LeaseMode, on_busy: OnBusy) -> Result<Answer, Refusal> {
+        let wanted = Wanted { principal: who, bind, mode, ttl: 60_000, max_lifetime: Some(200_000) };
+        self.decide(Event::Acquire { wanted, on_busy, priority: 0, wait: 90_000, lease: lease(number), ticket: ticket(number) })
+    }
+
+    fn wait(&mut self, who: PrincipalId, number: u8, priority: i8) -> Result<Answer, Refusal> {
+        let wanted = Wanted { principal: who, bind: LeaseBind::Token, mode: LeaseMode::Exclusive, ttl: 60_000, max_lifetime: None };
+        let (lease, ticket) = (lease(number), ticket(number));
+        self.decide(Event::Acquire { wanted, on_busy: OnBusy::Wait, priority, wait: 600_000, lease, ticket })
+    }
+
+    fn enter(&mut self, who: PrincipalId, number: u8) -> Result<Answer, Refusal> {
+        self.decide(Event::Enter { principal: who, lease: lease(number) })
+    }
+}
+
+use LeaseBind::{Principal, Token};
+use LeaseMode::{Exclusive, Shared};
+
+#[test]
+fn a_call_without_a_lease_takes_one_that_others_of_the_same_name_join() {
+    let mut case = Case::new(false);
+    assert_eq!(case.enter(ANN, 1), Ok(Answer::Pass { fence: 1 }));
+    case.running = true;
+    assert_eq!(case.enter(ANN, 2), Ok(Answer::Pass { fence: 1 }), "the tests beside the server");
+    assert_eq!(case.enter(BEN, 3), Err(Refusal::Held { by: Some(lease(1)) }));
+    case.now += 1_000_000;
+    assert_eq!(case.enter(ANN, 4), Ok(Answer::Pass { fence: 1 }), "it lives as long as something runs");
+    case.running = false;
+    case.decide(Event::Look).unwrap();
+    case.now += 29_999;
+    assert_eq!(case.enter(ANN, 5), Ok(Answer::Pass { fence: 1 }), "and lingers");
+    assert_eq!(case.enter(BEN, 6), Ok(Answer::Pass { fence: 2 }), "but yields when nothing runs");
+    assert!(case.effects.contains(&Effect::Ended { lease: lease(1), how: LeaseEnd::Released, clean: true }));
+    case.now += 60_000;
+    case.decide(Event::Look).unwrap();
+    assert!(case.desk.leases.len() == 1, "nobody looked before, so its time begins now");
+    case.now += 60_000;
+    case.decide(Event::Look).unwrap();
+    assert!(case.desk.leases.is_empty() && case.desk.dirty.is_none());
+}
+
+#[test]
+fn an_implicit_lease_becomes_an_explicit_one_without_a_barrier() {
+    for (bind, running, upgrades) in [(Principal, true, true), (Principal, false, true), (Token, false, true), (Token, true, false)] {
+        let mut case = Case::new(false);
+        case.enter(ANN, 1).unwrap();
+        case.running = running;
+        let answer = case.acquire(ANN, 2, bind, Exclusive, OnBusy::Fail);
+        assert_eq!(answer.is_ok(), upgrades, "{bind} {running}");
+        assert!(!case.effects.iter().any(|effect| matches!(effect, Effect::Barrier { .. })));
+        if upgrades {
+            assert_eq!(answer, Ok(Answer::Pass { fence: 2 }));
+        }
+    }
+}
+
+#[test]
+fn a_token_decides_alone() {
+    let mut case = Case::new(false);
+    assert_eq!(case.acquire(ANN, 1, Token, Exclusive, OnBusy::Fail), Ok(Answer::Pass { fence: 1 }));
+    assert_eq!(case.enter(ANN, 9), Err(Refusal::Held { by: Some(lease(1)) }), "the same key without the token is somebody else");
+    assert_eq!(case.decide(Event::Present { lease: lease(1) }), Ok(Answer::Pass { fence: 1 }));
+    assert_eq!(case.acquire(ANN, 2, Token, Exclusive, OnBusy::Fail), Err(Refusal::Held { by: Some(lease(1)) }));
+    case.decide(Event::Release { lease: lease(1) }).unwrap();
+    case.decide(Event::Release { lease: lease(1) }).unwrap();
+    assert_eq!(case.decide(Event::Present { lease: lease(1) }), Err(Refusal::Stale));
+    assert_eq!(case.decide(Event::Renew { lease: lease(1) }), Err(Refusal::Stale));
+}
+
+#[test]
+fn an_expired_lease_is_never_revived_and_what_it_left_is_stopped_first() {
+    let mut case = Case::new(false);
+    case.acquire(ANN, 1, Principal, Exclusive, OnBusy::Fail).unwrap();
+    case.running = true;
+    case.now += 60_000;
+    assert_eq!(case.decide(Event::Renew { lease: lease(1) }), Err(Refusal::Stale));
+    assert_eq!(case.effects, [Effect::Ended { lease: lease(1), how: LeaseEnd::Expired, clean: false }]);
+    assert_eq!(case.acquire(BEN, 2, Principal, Exclusive, OnBusy::Fail), Ok(Answer::Fencing { lease: lease(2) }));
+    assert!(case.effects.contains(&Effect::Barrier { fence: 2 }));
+    assert_eq!(case.enter(ANN, 8), Err(Refusal::Held { by: Some(lease(2)) }));
+    assert_eq!(case.enter(BEN, 9), Ok(Answer::Fencing { lease: lease(2) }));
+    // Somebody answers for an earlier one.
+    case.decide(Event::BarrierDone { fence: 1 }).unwrap();
+    assert_eq!(case.enter(BEN, 9), Ok(Answer::Fencing { lease: lease(2) }));
+    case.running = false;
+    case.decide(Event::BarrierDone { fence: 2 }).unwrap();
+    assert_eq!(case.enter(BEN, 9), Ok(Answer::Fencing { lease: lease(2) }), "the holder before still has its time to notice");
+    case.now += 5_000;
+    assert_eq!(case.enter(BEN, 9), Ok(Answer::Pass { fence: 2 }));
+}
+
+#[test]
+fn a_release_with_something_running_stops_it_first() {
+    let mut case = Case::new(false);
+    case.acquire(ANN, 1, Principal, Exclusive, OnBusy::Fail).unwrap();
+    case.running = true;
+    case.decide(Event::Release { lease: lease(1) }).unwrap();
+    assert_eq!(case.effects, [Effect::Barrier { fence: 2 }]);
+    assert_eq!(case.enter(ANN, 9), Err(Refusal::Held { by: Some(lease(1)) }));
+    assert!(matches!(case.wait(BEN, 2, 0), Ok(Answer::Queued { position: 0, .. })));
+    case.running = false;
+    case.decide(Event::BarrierDone { fence: 2 }).unwrap();
+    assert_eq!(case.effects[0], Effect::Ended { lease: lease(1), how: LeaseEnd::Released, clean: true });
+    assert_eq!(case.decide(Event::Present { lease: lease(2) }), Ok(Answer::Pass { fence: 3 }), "at once, because it ended cleanly");
+}
+
+#[test]
+fn those_who_wait_are_served_in_order_and_priority_is_worth_half_a_minute() {
+    let mut case = Case::new(false);
+    case.acquire(ANN, 1, Token, Exclusive, OnBusy::Fail).unwrap();
+    for (number, priority, position) in [(2, 0, 0), (3, 0, 1), (4, 1, 0), (5, -1, 3)] {
+        assert_eq!(case.wait(BEN, number, priority), Ok(Answer::Queued { ticket: ticket(number), position }));
+    }
+    case.now += 31_000;
+    assert_eq!(case.wait(BEN, 6, 1), Ok(Answer::Queued { ticket: ticket(6), position: 3 }), "those who waited for longer come first");
+    assert_eq!(case.decide(Event::Renew { lease: lease(1) }), Ok(Answer::Renewed { left: 60_000, directive: Directive::FinishUp }));
+    case.decide(Event::Withdraw { ticket: ticket(2) }).unwrap();
+    assert_eq!(case.decide(Event::Withdraw { ticket: ticket(2) }), Err(Refusal::NoTicket));
+    assert_eq!(case.enter(ANN, 9), Err(Refusal::Held { by: Some(lease(1)) }));
+    let mut order = Vec::new();
+    for _ in 0..4 {
+        let holder = case.desk.leases[0].id;
+        case.decide(Event::Release { lease: holder }).unwrap();
+        order.push(case.desk.leases[0].id);
+    }
+    assert_eq!(order, [4, 3, 6, 5].map(lease));
+}
+
+#[test]
+fn readers_keep_writers_out_and_nobody_reads_past_a_writer_that_waits() {
+    let mut case = Case::new(false);
+    assert!(case.acquire(ANN, 1, Token, Shared, OnBusy::Fail).is_ok() && case.acquire(BEN, 2, Token, Shared, OnBusy::Fail).is_ok());
+    assert_eq!(case.decide(Event::Present { lease: lease(1) }), Err(Refusal::ReadOnly));
+    assert_eq!(case.enter(ANN, 9), Err(Refusal::Held { by: Some(lease(1)) }));
+    assert!(matches!(case.wait(BEN, 3, 0), Ok(Answer::Queued { .. })));
+    assert!(case.acquire(ANN, 4, Token, Shared, OnBusy::Fail).is_err());
+    case.decide(Event::Release { lease: lease(1) }).unwrap();
+    // The other one's time is up: it changed nothing, so nothing has to be stopped.
+    case.now += 60_000;
+    case.decide(Event::Look).unwrap();
+    assert_eq!(case.decide(Event::Present { lease: lease(3) }), Ok(Answer::Pass { fence: 1 }));
+}
+
+#[test]
+fn no_renewal_passes_the_longest_time_of_all() {
+    let mut case = Case::new(false);
+    case.acquire(ANN, 1, Principal, Exclusive, OnBusy::Fail).unwrap();
+    let mut told = Vec::new();
+    for _ in 0..4 {
+        case.now += 49_000;
+        told.push(case.decide(Event::Renew { lease: lease(1) }));
+    }
+    let renewed = |left, directive| Ok(Answer::Renewed { left, directive });
+    let expected =
+        [(60_000, Directive::Continue), (60_000, Directive::Continue), (53_000, Directive::FinishUp), (4_000, Directive::FinishUp)];
+    assert_eq!(told, expected.map(|(left, directive)| renewed(left, directive)));
+    case.now += 4_000;
+    assert_eq!(case.decide(Event::Renew { lease: lease(1) }), Err(Refusal::Stale));
+}
+
+#[test]
+fn another_start_of_the_machine_ends_what_was_held_on_it_and_gives_others_their_time_again() {
+    for local in [true, false] {
+        let mut case = Case::new(local);
+        case.acquire(ANN, 1, Principal, Exclusive, OnBusy::Fail).unwrap();
+        case.wait(BEN, 2, 0).unwrap();
+        (case.era, case.now) = (2, 3);
+        case.decide(Event::Look).unwrap();
+        if local {
+            assert_eq!(case.effects[0], Effect::Ended { lease: lease(1), how: LeaseEnd::Expired, clean: false });
+            assert_eq!(case.decide(Event::Present { lease: lease(2) }), Ok(Answer::Fencing { lease: lease(2) }));
+        } else {
+            case.now += 59_999;
+            assert_eq!(case.enter(ANN, 9), Ok(Answer::Pass { fence: 1 }));
+            case.now += 1;
+            assert!(case.enter(ANN, 9).is_err());
+        }
+    }
+}
+
+#[test]
+fn a_server_that_begins_lets_nobody_go_on_before_the_steward_has_spoken() {
+    let mut case = Case::new(false);
+    case.acquire(ANN, 1, Principal, Exclusive, OnBusy::Fail).unwrap();
+    case.desk.unconfirmed = true;
+    assert_eq!(case.enter(ANN, 9), Ok(Answer::Fencing { lease: lease(1) }));
+    assert_eq!(case.effects, [Effect::Barrier { fence: 1 }]);
+    // The store came back from a backup: others have been there since.
+    case.decide(Event::BarrierStale { highest: 7 }).unwrap();
+    assert_eq!((case.effects[0], case.desk.dirty), (Effect::Barrier { fence: 8 }, Some(7)));
+    case.decide(Event::BarrierDone { fence: 8 }).unwrap();
+    assert_eq!(case.enter(ANN, 9), Ok(Answer::Pass { fence: 8 }));
+}

@@ -177,7 +177,8 @@ fn head(held: &[u8], is_first: bool) -> Result<Option<(usize, Told)>, ()> {
     let mut headers = [EMPTY_HEADER; HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     let Status::Complete(length) = request.parse(held).map_err(|_| ())? else { return Ok(None) };
-    let named = |name: &'static str| request.headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value);
+    let named =
+        |name: &'static str| request.headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value);
     // Of several lengths hyper takes only those that are the same.
     let (length_told, codings) = (named("content-length").next(), named("transfer-encoding").count());
     let twice = codings > 1 || (codings > 0 && length_told.is_some());

@@ -21,7 +21,7 @@ use stead_domain::{Code, Error};
 
 use crate::listen::Peer;
 use crate::reply::{Carried, Failure};
-use crate::{State, access, body, metrics};
+use crate::{State, access, body, framing, metrics};
 
 /// The largest headers that are looked at. The sockets take twice as much before they hang up, so that this can be said.
 const LARGEST_HEAD: usize = 32 << 10;
@@ -36,7 +36,9 @@ pub async fn outer(axum::extract::State(state): axum::extract::State<State>, mut
     let mut response = if size_of(request.headers()) > LARGEST_HEAD {
         let error = Error::new(Code::HeadersTooLarge, format!("the headers are larger than {LARGEST_HEAD} bytes"));
         Failure(error.detail("limit_bytes", LARGEST_HEAD).suggestion("send fewer or shorter headers")).into_response()
-    } else if let Err(error) = check_sent_once(request.headers()).and_then(|()| check_host(&state, &request)) {
+    } else if let Err(error) =
+        framing::check(&request).and_then(|()| check_sent_once(request.headers())).and_then(|()| check_host(&state, &request))
+    {
         Failure(error).into_response()
     } else {
         let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;

@@ -13,6 +13,7 @@ mod docs;
 mod door;
 mod environments;
 mod files;
+mod framing;
 mod health;
 mod identity;
 mod limits;

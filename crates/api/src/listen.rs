@@ -29,6 +29,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use tower::ServiceExt;
 
 use crate::crowd::Crowd;
+use crate::framing::{Framed, Framing};
 use crate::patience::Patient;
 
 /// How long the head of a request, or a TLS handshake, may take.
@@ -176,12 +177,12 @@ impl Seat {
 
 /// The bare connection under one that HTTP has been left on, and what was read of it already: the kernel passes on what is plain.
 pub fn bare(upgraded: Upgraded) -> (End, Bytes) {
-    let upgraded = match upgrade::downcast::<TokioIo<Patient<TcpStream>>>(upgraded) {
-        Ok(parts) => return (End::Tcp(parts.io.into_inner().into_inner()), parts.read_buf),
+    let upgraded = match upgrade::downcast::<TokioIo<Patient<Framed<TcpStream>>>>(upgraded) {
+        Ok(parts) => return (End::Tcp(parts.io.into_inner().into_inner().into_inner()), parts.read_buf),
         Err(upgraded) => upgraded,
     };
-    match upgrade::downcast::<TokioIo<Patient<UnixStream>>>(upgraded) {
-        Ok(parts) => (End::Unix(parts.io.into_inner().into_inner()), parts.read_buf),
+    match upgrade::downcast::<TokioIo<Patient<Framed<UnixStream>>>>(upgraded) {
+        Ok(parts) => (End::Unix(parts.io.into_inner().into_inner().into_inner()), parts.read_buf),
         Err(upgraded) => (End::Other(Box::new(TokioIo::new(upgraded))), Bytes::new()),
     }
 }
@@ -278,13 +279,18 @@ impl Server {
         let router = self.router.clone();
         let activity = Arc::new(Activity::default());
         let watched = Arc::clone(&activity);
+        let framing = Framing::default();
+        let stream = Framed::new(stream, framing.clone());
         let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
             request.extensions_mut().insert(Arc::clone(&peer));
             request.extensions_mut().insert(Arc::clone(&seat));
+            framing.mark(&mut request);
             let under_way = UnderWay::begin(&watched);
             let reply = router.clone().oneshot(request);
+            let framing = framing.clone();
             async move {
-                reply.await.map(|response| {
+                reply.await.map(|mut response| {
+                    framing.close(&mut response);
                     // What is there already takes only as long as it takes to be sent; what is still being made may be quiet for long.
                     if response.body().size_hint().exact().is_some() {
                         return response;

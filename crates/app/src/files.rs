@@ -1,6 +1,7 @@
 //! Files of an environment. Everything is done inside, by a process of the place's own, so that no path leads out; an environment that sleeps
 //! is woken for it.
 
+use bytes::Bytes;
 use stead_domain::changes::EntryType;
 use stead_domain::environment::Environment;
 use stead_domain::files::{FileEntry, FileEvent, FileOrder, FilePath, FileWord};
@@ -34,7 +35,7 @@ pub struct FileStream {
 
 impl FileStream {
     /// The next bytes; none at the end. What comes next is read only when it is asked for.
-    pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
+    pub async fn next(&mut self) -> Result<Option<Bytes>> {
         match within(self.errand.next()).await? {
             (FileWord::Bytes, bytes) => Ok(Some(bytes)),
             (FileWord::Done { .. }, _) => Ok(None),

@@ -146,7 +146,7 @@ pub trait Errand: Send {
     /// Nothing more is sent.
     async fn end(&mut self) -> Result<(), PlaceError>;
     /// The next word, with the bytes that it carries.
-    async fn next(&mut self) -> Result<(FileWord, Vec<u8>), PlaceError>;
+    async fn next(&mut self) -> Result<(FileWord, bytes::Bytes), PlaceError>;
 }
 
 /// Somebody who follows the output of a process, for as long as this is there.

@@ -46,9 +46,9 @@ struct Arguments {
     /// Only places: commands in environments, beside native ones and containers
     #[arg(long)]
     places: bool,
-    /// Only ports of environments: what passes through them
-    #[arg(long)]
-    ports: bool,
+    /// Only this group of what is measured of places; may be repeated
+    #[arg(long, value_name = "GROUP", value_parser = clap::builder::PossibleValuesParser::new(places::GROUPS))]
+    only: Vec<String>,
     /// Draw the places' results there, as SVG [default: beside the file of --out]
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
@@ -96,19 +96,16 @@ fn main() {
 }
 
 async fn measure(arguments: &Arguments, binary: PathBuf, root: PathBuf) -> Option<Report> {
-    let both = arguments.server == arguments.places;
+    let wants_places = arguments.places || !arguments.only.is_empty();
+    let both = arguments.server == wants_places;
     let suite = suite::Suite { binary: binary.clone(), root: root.clone(), quick: arguments.quick, postgres: !arguments.sqlite_only };
     if let Some(seconds) = arguments.creates {
         suite.creates(std::time::Duration::from_secs(seconds)).await;
         return None;
     }
-    let places = places::Suite { binary, root, quick: arguments.quick };
-    if arguments.ports {
-        places.ports_alone().await;
-        return None;
-    }
+    let places = places::Suite { binary, root, quick: arguments.quick, only: arguments.only.clone() };
     // Places first: a file system that has just lost many directories is slow to make others.
-    let places = if both || arguments.places { Some(places.run().await) } else { None };
+    let places = if both || wants_places { Some(places.run().await) } else { None };
     let server = if both || arguments.server { Some(suite.run().await) } else { None };
     Some(Report { server, places })
 }

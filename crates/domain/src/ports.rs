@@ -45,7 +45,7 @@ pub enum PortWord {
 pub enum PortProblem {
     /// Nothing listens there.
     Closed,
-    /// Something listens, but only at an address that is not the loopback's; `said` is that address.
+    /// Something listens, but neither at 127.0.0.1 or ::1 nor at all addresses; `said` is where.
     Elsewhere,
     /// Something listens and takes no connection.
     Silent,

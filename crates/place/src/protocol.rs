@@ -6,6 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use bytes::{Buf, Bytes, BytesMut};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use stead_domain::files::{FileOrder, FileWord};
 use stead_domain::ids::{EnvironmentId, ProcessId};
@@ -246,38 +247,44 @@ pub struct Progress {
 
 /// A message as it goes over the wire: both lengths, the header, the bytes.
 pub fn encode(header: &impl Serialize, bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut message = encode_head(header, bytes.len())?;
+    message.extend(bytes);
+    Ok(message)
+}
+
+/// Everything of a message but the bytes that it carries, which follow.
+pub fn encode_head(header: &impl Serialize, carried: usize) -> io::Result<Vec<u8>> {
     let mut message = vec![0; 8];
     serde_json::to_writer(&mut message, header)?;
     let length = message.len() - 8;
-    if length + bytes.len() > LARGEST {
+    if length + carried > LARGEST {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the message is too large"));
     }
     message[..4].copy_from_slice(&(length as u32).to_le_bytes());
-    message[4..8].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
-    message.extend(bytes);
+    message[4..8].copy_from_slice(&(carried as u32).to_le_bytes());
     Ok(message)
 }
 
 /// Takes whole messages out of what has arrived.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    arrived: Vec<u8>,
-    taken: usize,
+    arrived: BytesMut,
 }
 
 impl Decoder {
     pub fn push(&mut self, bytes: &[u8]) {
-        if self.taken > 0 {
-            self.arrived.drain(..self.taken);
-            self.taken = 0;
-        }
-        self.arrived.extend(bytes);
+        self.arrived.extend_from_slice(bytes);
+    }
+
+    /// What has arrived, with room for so much more: who reads into it saves a copy.
+    pub fn room(&mut self, more: usize) -> &mut BytesMut {
+        self.arrived.reserve(more);
+        &mut self.arrived
     }
 
     /// The next whole message; none when more must arrive first. After an error the stream is of no use.
-    pub fn take<T: DeserializeOwned>(&mut self) -> io::Result<Option<(T, Vec<u8>)>> {
-        let rest = &self.arrived[self.taken..];
-        let Some((lengths, rest)) = rest.split_at_checked(8) else { return Ok(None) };
+    pub fn take<T: DeserializeOwned>(&mut self) -> io::Result<Option<(T, Bytes)>> {
+        let Some((lengths, rest)) = self.arrived.split_at_checked(8) else { return Ok(None) };
         let length = |at: usize| lengths[at..at + 4].iter().rev().fold(0usize, |sum, byte| (sum << 8) | usize::from(*byte));
         let (header, bytes) = (length(0), length(4));
         if header > LARGEST || bytes > LARGEST {
@@ -287,8 +294,9 @@ impl Decoder {
             return Ok(None);
         }
         let message = serde_json::from_slice(&rest[..header])?;
-        let carried = rest[header..header + bytes].to_vec();
-        self.taken += 8 + header + bytes;
+        self.arrived.advance(8 + header);
+        // What is carried stays where it was read to.
+        let carried = self.arrived.split_to(bytes).freeze();
         Ok(Some((message, carried)))
     }
 }
@@ -315,7 +323,7 @@ mod tests {
                     got.push((request.number, bytes));
                 }
             }
-            assert_eq!(got, [(1, b"bytes".to_vec()), (2, Vec::new())]);
+            assert_eq!(got, [(1, Bytes::from("bytes")), (2, Bytes::new())]);
         }
     }
 

@@ -3,6 +3,7 @@
 mod isolation;
 mod passing;
 mod signed;
+mod smuggling;
 mod tunnels;
 mod websockets;
 

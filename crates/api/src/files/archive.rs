@@ -1,6 +1,6 @@
 //! Whole trees as tar archives.
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Path, Request, State as Shared};
 use axum::response::Response;
 use futures::stream;
@@ -48,7 +48,7 @@ pub(super) fn body(stream: FileStream) -> Body {
     let pieces = stream::unfold(Some(stream), |stream| async move {
         let mut stream = stream?;
         match stream.next().await {
-            Ok(Some(bytes)) => Some((Ok(Bytes::from(bytes)), Some(stream))),
+            Ok(Some(bytes)) => Some((Ok(bytes), Some(stream))),
             Ok(None) => None,
             Err(error) => {
                 tracing::warn!(%error, cause = error.internal_cause(), "files could not be read to the end");

@@ -2,15 +2,14 @@
 
 pub mod append;
 pub mod archive;
-pub mod copy;
 pub mod find;
 pub mod grep;
 pub mod list;
 pub mod mkdir;
-pub mod r#move;
 pub mod read;
 pub mod remove;
 pub mod stat;
+pub mod transfer;
 pub mod watch;
 mod watch_socket;
 pub mod write;

@@ -1,6 +1,6 @@
 //! Read a file.
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Path, State as Shared};
 use axum::response::Response;
 use futures::stream;
@@ -101,7 +101,7 @@ fn body(reader: FileReader, length: Option<u64>) -> Body {
                     bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
                     left - bytes.len() as u64
                 });
-                Some((Ok(Bytes::from(bytes)), (reader, left)))
+                Some((Ok(bytes), (reader, left)))
             }
             Ok(None) if left.is_none() => None,
             Ok(None) => Some((Err(std::io::Error::other("the file became shorter")), (reader, Some(0)))),

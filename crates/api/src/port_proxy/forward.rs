@@ -22,6 +22,7 @@ use super::admission::{Arrived, By, is_navigation};
 use super::passing::{Back, Passing};
 use super::pool::Sender;
 use super::{Ports, cookies, page, request, response};
+use crate::framing;
 use crate::listen::{Peer, Seat, bare};
 
 /// How long an answer may be in coming. What takes longer says something meanwhile, or is asked for again.
@@ -35,7 +36,7 @@ pub async fn serve(ports: &Ports, name: PortName, mut asked: Request, request_id
     if asked.method() == Method::CONNECT {
         return Err(Error::new(Code::MethodNotAllowed, "this is no proxy to elsewhere").suggestion("`stead port forward` opens a tunnel"));
     }
-    request::check_framing(asked.headers())?;
+    framing::check(&asked)?;
     let arrived = Arrived::with(ports, name, &asked, request_id)?;
     let by = arrived.by;
     let guest = arrived.admit(ports, name).await?;

@@ -40,17 +40,6 @@ pub fn target(uri: &Uri) -> String {
     if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
 }
 
-/// A message whose end can be seen in two ways ends differently for whoever stands behind us.
-pub fn check_framing(headers: &HeaderMap) -> Result<()> {
-    let lengths = headers.get_all(CONTENT_LENGTH).iter().count();
-    let codings = headers.get_all(TRANSFER_ENCODING).iter().count();
-    if lengths > 1 || codings > 1 || (lengths > 0 && codings > 0) {
-        return Err(Error::new(Code::BadRequest, "`Content-Length` and `Transfer-Encoding` contradict each other")
-            .suggestion("send one of them, once"));
-    }
-    Ok(())
-}
-
 /// What the connection is to become, if that is asked for. Another version of HTTP would go past everything here.
 pub fn upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
     let asks = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
@@ -165,13 +154,5 @@ mod tests {
         assert!(asked("websocket") && asked("stead-tcp"));
         assert!(!asked("h2c") && !asked("websocket, h2c") && !asked("HTTP/2.0"));
         assert!(upgrade(&headers(&[("upgrade", "websocket")])).is_none());
-    }
-
-    #[test]
-    fn a_message_with_two_ends_is_refused() {
-        assert!(check_framing(&headers(&[("content-length", "5")])).is_ok());
-        assert!(check_framing(&headers(&[("transfer-encoding", "chunked")])).is_ok());
-        assert!(check_framing(&headers(&[("content-length", "5"), ("transfer-encoding", "chunked")])).is_err());
-        assert!(check_framing(&headers(&[("content-length", "5"), ("content-length", "5")])).is_err());
     }
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::disk::fill;
 use super::samples::Samples;
 use super::stead::Stead;
+use crate::report::Goal;
 
 /// One size of an environment, and how long each took, at p50.
 #[derive(Serialize)]
@@ -25,6 +26,16 @@ pub struct Sealing {
     pub copy_milliseconds: Option<f64>,
 }
 
+impl Sealing {
+    fn said(&self) -> String {
+        let copy = self.copy_milliseconds.map_or_else(|| "not run".to_owned(), |copy| format!("{copy:.0} ms"));
+        format!(
+            "{} files, {} MiB: sealed {:.2} ms, forked {:.2} ms, restored {:.2} ms; cp -a {copy}",
+            self.files, self.mebibytes, self.seal_milliseconds, self.fork_milliseconds, self.restore_milliseconds
+        )
+    }
+}
+
 #[derive(Serialize)]
 pub struct Checkpoints {
     pub sizes: Vec<Sealing>,
@@ -36,13 +47,33 @@ pub struct Checkpoints {
 
 impl Checkpoints {
     /// How much longer the slowest of all sizes takes than the fastest.
-    pub fn growth(&self, of: impl Fn(&Sealing) -> f64) -> f64 {
+    fn growth(&self, of: impl Fn(&Sealing) -> f64) -> f64 {
         let all = || self.sizes.iter().map(&of);
         all().fold(0.0, f64::max) / all().fold(f64::INFINITY, f64::min)
     }
 
-    pub fn worst(&self, of: impl Fn(&Sealing) -> f64) -> f64 {
+    fn worst(&self, of: impl Fn(&Sealing) -> f64) -> f64 {
         self.sizes.iter().map(of).fold(0.0, f64::max)
+    }
+
+    pub fn goals(&self) -> Vec<Goal> {
+        let durable = self.durable_milliseconds / self.syncfs_milliseconds;
+        let (seal, fork) = (|one: &Sealing| one.seal_milliseconds, |one: &Sealing| one.fork_milliseconds);
+        vec![
+            Goal::below("a checkpoint sealed, p50 of the slowest size", 5.0, " ms", self.worst(seal)),
+            Goal::below("a fork, p50 of the slowest size", 3.0, " ms", self.worst(fork)),
+            Goal::below("a restore, p50 of the slowest size", 10.0, " ms", self.worst(|one| one.restore_milliseconds)),
+            Goal::at_most("a checkpoint sealed, slowest size against fastest", 1.5, "x", self.growth(seal)),
+            Goal::at_most("a fork, slowest size against fastest", 1.5, "x", self.growth(fork)),
+            Goal::at_most("a durable checkpoint, against one syncfs of as much", 1.5, "x", durable),
+        ]
+    }
+
+    pub fn said(&self) -> String {
+        let mut lines: Vec<String> = self.sizes.iter().map(Sealing::said).collect();
+        let Self { dirty_mebibytes, durable_milliseconds, syncfs_milliseconds, .. } = self;
+        lines.push(format!("{dirty_mebibytes} MiB dirty: durable {durable_milliseconds:.0} ms, syncfs {syncfs_milliseconds:.0} ms"));
+        lines.join("\n")
     }
 }
 

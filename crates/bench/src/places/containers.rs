@@ -11,6 +11,7 @@ use super::helper::{Helper, Output, run_here};
 
 const IMAGE: &str = "stead-bench:latest";
 const HELD: &str = "stead-bench";
+const COMMITTED: &str = "stead-bench-committed:latest";
 const BUSYBOX: &str = "/bin/busybox";
 
 fn words(text: &str) -> Vec<String> {
@@ -99,6 +100,18 @@ impl Containers {
 
     pub fn podman_exec(&self, command: &[&str]) -> Result<(Duration, String)> {
         self.podman(&[&["exec", HELD], command].concat(), Output::Read)
+    }
+
+    /// Puts a tree into the container that stays.
+    pub fn fill(&self, tree: &Path) -> Result<()> {
+        self.podman(&["cp", &tree.display().to_string(), &format!("{HELD}:/tree")], Output::Read).map(|_| ())
+    }
+
+    /// What is in the container that stays, as an image. Nothing runs in it that would have to stand still.
+    pub fn podman_commit(&self) -> Result<Duration> {
+        let took = self.podman(&["commit", "--quiet", "--pause=false", HELD, COMMITTED], Output::Nowhere)?.0;
+        self.podman(&["rmi", "--force", COMMITTED], Output::Nowhere)?;
+        Ok(took)
     }
 }
 

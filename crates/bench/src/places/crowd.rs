@@ -19,6 +19,15 @@ pub struct Burst {
     pub longest_round_milliseconds: f64,
 }
 
+impl Burst {
+    pub fn said(&self) -> String {
+        let Self { environments, p50_milliseconds, p99_milliseconds, longest_round_milliseconds, .. } = self;
+        format!(
+            "{environments} at once: p50 {p50_milliseconds:.0} ms, p99 {p99_milliseconds:.0} ms, all after {longest_round_milliseconds:.0} ms"
+        )
+    }
+}
+
 pub async fn burst(stead: &Stead, environments: usize, rounds: usize) -> Burst {
     let mut each = Samples::default();
     let mut whole = Samples::default();
@@ -84,6 +93,20 @@ pub struct Awake {
     pub processes_asleep: usize,
     pub mounts_asleep: usize,
     pub seconds_to_stop: f64,
+}
+
+impl Awake {
+    pub fn said(&self) -> String {
+        format!(
+            "{} awake: {:.0} KiB each by MemAvailable, {:.0} KiB of the kernel's own, {} of processes; made in {:.1} s, stopped in {:.1} s",
+            self.environments,
+            self.available_kib_each,
+            self.kernel_kib_each,
+            self.proportional_kib_each.map_or("unknown".to_owned(), |kib| format!("{kib:.0} KiB")),
+            self.seconds_to_create_and_wake,
+            self.seconds_to_stop,
+        )
+    }
 }
 
 pub async fn awake(stead: &Stead, environments: usize) -> Awake {

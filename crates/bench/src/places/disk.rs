@@ -24,6 +24,13 @@ pub struct OutputSpeed {
     pub share: f64,
 }
 
+impl OutputSpeed {
+    pub fn said(&self) -> String {
+        let Self { process_log_megabytes_per_second: log, cat_to_file_megabytes_per_second: cat, .. } = self;
+        format!("output: {log:.0} MB/s through a log, {cat:.0} MB/s by cat")
+    }
+}
+
 /// The same file by the same `cat`: into a file, and into a process' log. They take turns.
 pub async fn output(stead: &Stead, bytes: u64, rounds: usize) -> OutputSpeed {
     let mut caller = stead.caller().await;
@@ -66,6 +73,20 @@ pub struct Stop {
     pub stop_longest_milliseconds: f64,
     pub sleep_p50_milliseconds: f64,
     pub sleep_longest_milliseconds: f64,
+}
+
+impl Stop {
+    pub fn said(&self) -> String {
+        format!(
+            "stop: {:.1} ms quiet, {:.1} ms (longest {:.1}) and sleep {:.1} ms (longest {:.1}) with {} MiB dirty",
+            self.quiet_milliseconds,
+            self.stop_p50_milliseconds,
+            self.stop_longest_milliseconds,
+            self.sleep_p50_milliseconds,
+            self.sleep_longest_milliseconds,
+            self.dirty_mebibytes,
+        )
+    }
 }
 
 /// An idle environment is stopped, and another put to sleep, while much on the same file system waits to be written.

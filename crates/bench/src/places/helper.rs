@@ -1,7 +1,7 @@
 //! A small process that starts the programs of others and tells how long each took.
 //!
-//! It may stand in a mount namespace of its own, without the unified cgroups, which crun and podman of some versions do not take beside the
-//! older ones. Timing there leaves out what a wrapper around each command would cost.
+//! It may stand in a mount namespace of its own: without the unified cgroups, which crun and podman of some versions do not take beside the
+//! older ones, or with file systems that nobody else is to see. Timing there leaves out what a wrapper around each command would cost.
 
 use std::io::{BufRead, BufReader, Error, Result, Write};
 use std::os::unix::process::CommandExt;
@@ -79,17 +79,28 @@ pub struct Helper {
 
 impl Helper {
     pub fn start() -> Result<Self> {
-        let program = std::env::current_exe()?;
-        let mut command = if Path::new(UNIFIED).exists() {
-            let mut command = Command::new("unshare");
-            command.args(["--mount", "--propagation", "private", "sh", "-c", "umount \"$1\" && exec \"$2\" \"$3\"", "sh", UNIFIED]);
-            command.arg(program).arg(HELPER);
-            command
-        } else {
-            let mut command = Command::new(program);
-            command.arg(HELPER);
-            command
-        };
+        if Path::new(UNIFIED).exists() {
+            return Self::start_after("umount \"$1\"");
+        }
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(HELPER);
+        Self::begin(command)
+    }
+
+    /// One that has its mounts for itself: they go when it ends.
+    pub fn start_apart() -> Result<Self> {
+        Self::start_after(":")
+    }
+
+    fn start_after(first: &str) -> Result<Self> {
+        let mut command = Command::new("unshare");
+        let script = format!("{first} && exec \"$2\" \"$3\"");
+        command.args(["--mount", "--propagation", "private", "sh", "-c", &script, "sh", UNIFIED]);
+        command.arg(std::env::current_exe()?).arg(HELPER);
+        Self::begin(command)
+    }
+
+    fn begin(mut command: Command) -> Result<Self> {
         // Whoever interrupts us from the terminal must not end it before it has cleared up.
         let mut child = command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (to, from) = (child.stdin.take(), child.stdout.take());
@@ -101,7 +112,7 @@ impl Helper {
         to.write_all((serde_json::to_string(&(argv, output))? + "\n").as_bytes())?;
         let mut line = String::new();
         if self.from.read_line(&mut line)? == 0 {
-            return Err(Error::other("a mount namespace without the unified cgroups could not be made"));
+            return Err(Error::other("a mount namespace of its own could not be made"));
         }
         let answer: Answer = serde_json::from_str(&line)?;
         match answer.failure {

@@ -2,6 +2,8 @@
 
 mod checkpoints;
 mod containers;
+mod contest;
+mod copies;
 mod crowd;
 mod disk;
 pub mod helper;
@@ -11,19 +13,30 @@ pub mod ports;
 mod race;
 mod report;
 mod samples;
+mod search;
 mod stead;
+mod stream;
+mod tree;
+mod trees;
+mod volume;
 
 use std::io::Write;
 use std::path::PathBuf;
 
+use contest::Results;
 use race::Turns;
 pub use report::Places;
 use stead::Stead;
+
+/// What can be measured by itself, in the order in which it is.
+pub const GROUPS: [&str; 10] = ["awake", "commands", "burst", "output", "ports", "checkpoints", "copies", "trees", "search", "stop"];
 
 pub struct Suite {
     pub binary: PathBuf,
     pub root: PathBuf,
     pub quick: bool,
+    /// Only these groups; all of them when it is empty.
+    pub only: Vec<String>,
 }
 
 impl Suite {
@@ -31,53 +44,54 @@ impl Suite {
         if self.quick { quick } else { full }
     }
 
-    /// One part alone, as JSON.
-    pub async fn ports_alone(&self) {
-        let stead = Stead::start(&self.binary, &self.root);
-        let ports = ports::speed(&stead, &self.binary, self.either(256 << 20, 2 << 30), self.either(3, 8)).await;
-        let _ = writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&ports).unwrap_or_default());
+    /// Whether a group is to be measured; it is said that it begins.
+    fn begins(&self, group: &str, what: &str) -> bool {
+        let wanted = self.only.is_empty() || self.only.iter().any(|one| one == group);
+        if wanted {
+            let _ = writeln!(std::io::stderr(), "places: {what}");
+        }
+        wanted
     }
 
     pub async fn run(&self) -> Places {
-        let say = |text: &str| {
-            let _ = writeln!(std::io::stderr(), "places: {text}");
-        };
+        let mut places = Places::new(self.quick);
         // Before anything else, and on a server of its own: the kernel is slow to free network namespaces, and what it gives back meanwhile
         // would be counted.
-        say("many awake");
-        let awake = {
+        if self.begins("awake", "many awake") {
             let stead = Stead::start(&self.binary, &self.root);
-            crowd::awake(&stead, self.either(50, 1000)).await
-        };
+            places.awake = Some(crowd::awake(&stead, self.either(50, 1000)).await);
+        }
         let stead = Stead::start(&self.binary, &self.root);
-        say("one command, by turns");
-        let turns = Turns { rounds: self.either(50, 1000), slow_each: self.either(10, 5) };
-        let (timings, not_run) = race::run(&stead, &turns).await;
-        say("many at once");
-        let burst = crowd::burst(&stead, 100, self.either(1, 5)).await;
-        say("much output");
-        let output = disk::output(&stead, self.either(100_000_000, 1_000_000_000), self.either(2, 5)).await;
-        say("ports");
-        let ports = ports::speed(&stead, &self.binary, self.either(256 << 20, 2 << 30), self.either(3, 8)).await;
-        say("checkpoints and forks");
-        let checkpoints = checkpoints::speed(&stead, self.quick).await;
-        say("stop beside a busy neighbour");
-        let stop = disk::stop(&stead, self.either(256 << 20, 2 << 30), self.either(2, 6)).await;
-        let mut places = Places {
-            version: env!("CARGO_PKG_VERSION"),
-            quick: self.quick,
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
-            timings,
-            not_run,
-            burst,
-            awake,
-            output,
-            ports,
-            checkpoints,
-            stop,
-            goals: Vec::new(),
-        };
+        let mut results = Results::default();
+        if self.begins("commands", "one command, by turns") {
+            let turns = Turns { rounds: self.either(50, 1000), slow_each: self.either(10, 5) };
+            race::run(&stead, &turns, &mut results).await;
+        }
+        if self.begins("burst", "many at once") {
+            places.burst = Some(crowd::burst(&stead, 100, self.either(1, 5)).await);
+        }
+        if self.begins("output", "much output") {
+            places.output = Some(disk::output(&stead, self.either(100_000_000, 1_000_000_000), self.either(2, 5)).await);
+        }
+        if self.begins("ports", "ports") {
+            places.ports = Some(ports::speed(&stead, &self.binary, self.either(256 << 20, 2 << 30), self.either(3, 8)).await);
+        }
+        if self.begins("checkpoints", "checkpoints and forks") {
+            places.checkpoints = Some(checkpoints::speed(&stead, self.quick).await);
+        }
+        if self.begins("copies", "copies, by turns") {
+            copies::race(&stead, self.quick, &mut results).await;
+        }
+        if self.begins("trees", "trees there and back, by turns") {
+            trees::race(&stead, self.quick, &mut results).await;
+        }
+        if self.begins("search", "searches, by turns") {
+            search::race(&stead, self.quick, &mut results).await;
+        }
+        if self.begins("stop", "stop beside a busy neighbour") {
+            places.stop = Some(disk::stop(&stead, self.either(256 << 20, 2 << 30), self.either(2, 6)).await);
+        }
+        (places.timings, places.not_run) = (results.timings, results.not_run);
         places.judge();
         places
     }

@@ -2,12 +2,11 @@
 
 use std::fmt::Write;
 
-use super::race::{AWAKE, NEW};
 use super::report::Places;
 use super::samples::Timing;
 
 const WIDTH: f64 = 900.0;
-const LEFT: f64 = 210.0;
+const LEFT: f64 = 230.0;
 const RIGHT: f64 = 150.0;
 const ROW: f64 = 26.0;
 const BAR: f64 = 16.0;
@@ -35,11 +34,13 @@ fn chart(timings: &[Timing], goals: &[String], foot: &str) -> String {
     let at = |time: f64| LEFT + (time.max(lowest) / lowest).ln() / (highest / lowest).ln() * (WIDTH - LEFT - RIGHT);
     let mut body = String::new();
     let mut top = 20.0;
-    for group in [NEW, AWAKE] {
-        text(&mut body, 10.0, top + 12.0, BOLD, group);
+    // Each group's lines stand together.
+    for group in timings.chunk_by(|one, next| one.what == next.what) {
+        let (what, first) = (group[0].what, group[0].contender);
+        text(&mut body, 10.0, top + 12.0, BOLD, what);
         top += ROW;
-        for one in timings.iter().filter(|one| one.what == group) {
-            let (middle, colour) = (top + BAR / 2.0, colour(one.contender));
+        for one in group {
+            let (middle, colour) = (top + BAR / 2.0, colour(one.contender, first));
             let (end, far) = (at(one.p50_milliseconds), at(one.p99_milliseconds));
             text(&mut body, 20.0, top + 13.0, PLAIN, one.contender);
             let _ = writeln!(
@@ -65,9 +66,9 @@ fn chart(timings: &[Timing], goals: &[String], foot: &str) -> String {
     )
 }
 
-fn colour(contender: &str) -> &'static str {
+fn colour(contender: &str, first: &str) -> &'static str {
     match contender {
-        "native" => "#888888",
+        name if name == first => "#888888",
         name if name.starts_with("stead") => "#2266bb",
         _ => "#cc8833",
     }
@@ -80,6 +81,7 @@ fn text(body: &mut String, x: f64, y: f64, style: &str, words: &str) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::race::{AWAKE, NEW};
     use super::*;
 
     /// Every tag that is opened is closed, in order, and nothing stands bare that would be markup.
@@ -101,7 +103,7 @@ mod tests {
     #[test]
     fn a_picture_is_well_formed() {
         let timing = |contender, milliseconds: f64| Timing {
-            what: NEW,
+            what: if contender == "last" { AWAKE } else { NEW },
             contender,
             samples: 1,
             p50_milliseconds: milliseconds,
@@ -109,9 +111,14 @@ mod tests {
             times_native: 1.0,
             times_native_p99: 1.0,
         };
-        let picture = chart(&[timing("native", 0.7), timing("stead", 3.0), timing("podman run", 150.0)], &["a < b & c".to_owned()], "foot");
+        let picture = chart(
+            &[timing("native", 0.7), timing("stead", 3.0), timing("podman run", 150.0), timing("last", 1.0)],
+            &["a < b & c".to_owned()],
+            "foot",
+        );
         check(&picture);
         assert!(picture.contains("a &lt; b &amp; c") && picture.contains("150.00 ms") && !picture.contains("NaN"));
+        assert!([NEW, AWAKE].iter().all(|group| picture.matches(group).count() == 1));
         check(&chart(&[], &[], "none"));
         check(&chart(&[timing("native", 0.0)], &[], "zero"));
     }

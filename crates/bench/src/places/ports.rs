@@ -38,6 +38,22 @@ pub struct PortSpeed {
     pub new_connection_milliseconds: f64,
 }
 
+impl PortSpeed {
+    pub fn said(&self) -> String {
+        format!(
+            "ports: {:.0} MB/s direct, {:.0} by HTTP, {:.0} through a tunnel, {:.0} through `port forward`; \
+             a request {:.3} ms direct, {:.3} by HTTP, {:.3} with a new connection",
+            self.direct_megabytes_per_second,
+            self.http_megabytes_per_second,
+            self.tunnel_megabytes_per_second,
+            self.forward_megabytes_per_second,
+            self.direct_request_milliseconds,
+            self.http_request_milliseconds,
+            self.new_connection_milliseconds,
+        )
+    }
+}
+
 /// Answers each `GET /BYTES` with so many bytes.
 pub fn serve(port: u16) -> Result<()> {
     let listener = TcpListener::bind(("127.0.0.1", port))?;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::containers::{Containers, bwrap};
+use super::contest::Results;
 use super::helper::{Output, run_here};
 use super::samples::{Samples, Timing};
 use super::stead::{Caller, Stead};
@@ -77,18 +78,17 @@ struct Field<'s> {
     environment: String,
 }
 
-pub async fn run(stead: &Stead, turns: &Turns) -> (Vec<Timing>, Vec<NotRun>) {
+pub async fn run(stead: &Stead, turns: &Turns, results: &mut Results) {
     let mut caller = stead.caller().await;
     let (environment, _) = caller.create().await;
     let containers = Containers::prepare(stead.beside().join("containers"));
     let mut field = Field { containers, caller, environment };
-    let (mut timings, mut not_run) = (Vec::new(), Vec::new());
     for (what, contenders) in Contender::GROUPS {
         let mut ready = Vec::new();
         for contender in contenders {
             match field.warm_up(*contender).await {
                 Ok(()) => ready.push((*contender, Samples::default())),
-                Err(error) => not_run.push(NotRun { what, contender: contender.name(), reason: error.to_string() }),
+                Err(error) => results.not_run.push(NotRun { what, contender: contender.name(), reason: error.to_string() }),
             }
         }
         for round in 0..turns.rounds {
@@ -99,10 +99,9 @@ pub async fn run(stead: &Stead, turns: &Turns) -> (Vec<Timing>, Vec<NotRun>) {
             tokio::task::yield_now().await;
         }
         let native = ready[0].1.clone();
-        timings.extend(ready.iter().map(|(contender, samples)| Timing::new(what, contender.name(), samples, &native)));
+        results.timings.extend(ready.iter().map(|(contender, samples)| Timing::new(what, contender.name(), samples, &native)));
     }
     field.caller.delete(&field.environment).await;
-    (timings, not_run)
 }
 
 impl Field<'_> {

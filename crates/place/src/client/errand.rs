@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use bytes::Bytes;
 use stead_domain::files::FileWord;
 use stead_domain::ports::PortWord;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
@@ -11,19 +12,21 @@ use tokio::net::UnixStream;
 use super::{Trouble, handed};
 use crate::protocol::{Answer, Call, Decoder, Opening, Request, Sent, Task, Word, encode};
 
-const BUFFER: usize = 64 << 10;
+/// As much as is said at once inside.
+const PIECE: usize = 256 << 10;
+/// One word about ports.
+const SHORT: usize = 16 << 10;
 
 pub struct ErrandStream {
     stream: UnixStream,
     decoder: Decoder,
-    buffer: Vec<u8>,
 }
 
 impl ErrandStream {
     /// Has a steward hand its end of the stream to a process inside, and tells that one what to do.
     pub(super) async fn open(stream: UnixStream, fence: u64, task: &Task) -> Result<Self, Trouble> {
         let writes = matches!(task, Task::Files(errand) if errand.order.writes());
-        let mut opened = Self { stream, decoder: Decoder::default(), buffer: vec![0; BUFFER] };
+        let mut opened = Self { stream, decoder: Decoder::default() };
         opened.write(&Request { number: 0, call: Call::Errand { fence, writes } }, &[]).await?;
         loop {
             match opened.take::<Opening>().await?.0 {
@@ -48,23 +51,23 @@ impl ErrandStream {
     }
 
     /// The next thing that is said inside.
-    pub async fn next(&mut self) -> Result<(FileWord, Vec<u8>), Trouble> {
+    pub async fn next(&mut self) -> Result<(FileWord, Bytes), Trouble> {
         self.take().await
     }
 
     /// The one answer to a question about ports, with the connection if there is one.
     pub(super) async fn about_ports(mut self) -> Result<(PortWord, Option<OwnedFd>), Trouble> {
-        let mut handed = None;
+        let (mut handed, mut buffer) = (None, vec![0; SHORT]);
         loop {
             if let Some((word, _)) = self.decoder.take().map_err(broken)? {
                 return Ok((word, handed));
             }
-            let (stream, buffer) = (&self.stream, &mut self.buffer);
-            let received = stream.async_io(Interest::READABLE, || handed::receive(stream.as_fd(), buffer)).await.map_err(gone)?;
+            let stream = &self.stream;
+            let received = stream.async_io(Interest::READABLE, || handed::receive(stream.as_fd(), &mut buffer)).await.map_err(gone)?;
             handed = received.descriptor.or(handed);
             match received.length {
                 0 => return Err(Trouble::Gone),
-                length => self.decoder.push(&self.buffer[..length]),
+                length => self.decoder.push(&buffer[..length]),
             }
         }
     }
@@ -74,14 +77,14 @@ impl ErrandStream {
         self.stream.write_all(&message).await.map_err(gone)
     }
 
-    async fn take<T: serde::de::DeserializeOwned>(&mut self) -> Result<(T, Vec<u8>), Trouble> {
+    async fn take<T: serde::de::DeserializeOwned>(&mut self) -> Result<(T, Bytes), Trouble> {
         loop {
             if let Some(taken) = self.decoder.take().map_err(broken)? {
                 return Ok(taken);
             }
-            match self.stream.read(&mut self.buffer).await {
+            match self.stream.read_buf(self.decoder.room(PIECE)).await {
                 Ok(0) => return Err(Trouble::Gone),
-                Ok(length) => self.decoder.push(&self.buffer[..length]),
+                Ok(_) => {}
                 Err(error) => return Err(gone(error)),
             }
         }

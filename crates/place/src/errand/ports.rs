@@ -116,7 +116,8 @@ fn describe(pid: u32) -> PortProcess {
 
 type Failure = (PortProblem, String);
 
-/// A connection to what listens on the port. Only the loopback is tried: no route leads from there to anywhere else.
+/// A connection to what listens on the port. Only the two addresses of the loopback are tried that everybody means by it: no route leads from
+/// there to anywhere else, and what hides at another address is not meant for whoever comes from outside.
 fn reach(port: u16, voice: &Voice) -> Result<OwnedFd, Failure> {
     let found: Vec<IpAddr> = listening().into_iter().filter(|found| found.port == port).map(|found| found.address).collect();
     let mut targets: Vec<IpAddr> = found.iter().filter_map(|address| target(*address)).collect();
@@ -135,13 +136,13 @@ fn reach(port: u16, voice: &Voice) -> Result<OwnedFd, Failure> {
     Err(failure)
 }
 
-/// What leads to a socket that listens at this address; none where that is not the loopback.
+/// What leads to a socket that listens at this address; none where that is neither the loopback's own nor all of them.
 fn target(address: IpAddr) -> Option<IpAddr> {
     match address {
         IpAddr::V4(address) if address.is_unspecified() => Some(Ipv4Addr::LOCALHOST.into()),
         IpAddr::V6(address) if address.is_unspecified() => Some(Ipv6Addr::LOCALHOST.into()),
-        address if address.to_canonical().is_loopback() => Some(address.to_canonical()),
-        _ => None,
+        address => Some(address.to_canonical())
+            .filter(|address| matches!(*address, IpAddr::V4(Ipv4Addr::LOCALHOST) | IpAddr::V6(Ipv6Addr::LOCALHOST))),
     }
 }
 
@@ -205,9 +206,9 @@ mod tests {
         let target = |text: &str| target(text.parse().unwrap()).map(|target| target.to_string());
         assert_eq!(target("0.0.0.0").as_deref(), Some("127.0.0.1"));
         assert_eq!(target("::").as_deref(), Some("::1"));
-        assert_eq!(target("127.0.0.9").as_deref(), Some("127.0.0.9"));
+        assert_eq!(target("127.0.0.1").as_deref(), Some("127.0.0.1"));
         assert_eq!(target("::ffff:127.0.0.1").as_deref(), Some("127.0.0.1"));
-        for elsewhere in ["192.0.2.2", "8.8.8.8", "fd53::2", "::ffff:8.8.8.8"] {
+        for elsewhere in ["127.0.0.2", "127.255.255.254", "::ffff:127.0.0.2", "192.0.2.2", "8.8.8.8", "fd53::2", "::ffff:8.8.8.8"] {
             assert_eq!(target(elsewhere), None, "{elsewhere}");
         }
     }

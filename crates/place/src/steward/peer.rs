@@ -53,8 +53,9 @@ impl Peer {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(error) => return Err(error),
         }
-        while let Some(request) = self.decoder.take()? {
-            requests.push(request);
+        while let Some((request, carried)) = self.decoder.take()? {
+            // Input may lie here for long, and would keep everything that arrived with it.
+            requests.push((request, carried.to_vec()));
         }
         Ok(requests)
     }

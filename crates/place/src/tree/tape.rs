@@ -2,6 +2,7 @@
 
 use std::io;
 
+use bytes::Bytes;
 use rustix::fs::{Timespec, Timestamps};
 use stead_domain::files::{FileFailure, FilePath, FileProblem};
 use tar::{EntryType, Header, PaxExtensions};
@@ -41,17 +42,17 @@ pub struct Tape<S> {
     /// Gives the next piece; none when that was all.
     source: S,
     path: FilePath,
-    piece: Vec<u8>,
+    piece: Bytes,
     at: usize,
     /// What is left of the present entry, and of the block that it ends in.
     left: u64,
     padding: u64,
 }
 
-impl<S: FnMut() -> io::Result<Option<Vec<u8>>>> Tape<S> {
+impl<S: FnMut() -> io::Result<Option<Bytes>>> Tape<S> {
     /// `path` is what a failure is about that belongs to no entry.
     pub fn new(source: S, path: &FilePath) -> Self {
-        Self { source, path: path.clone(), piece: Vec::new(), at: 0, left: 0, padding: 0 }
+        Self { source, path: path.clone(), piece: Bytes::new(), at: 0, left: 0, padding: 0 }
     }
 
     /// The next entry; none at the end. What was not read of the one before is passed over.

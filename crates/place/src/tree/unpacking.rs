@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use bytes::Bytes;
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, Timestamps, fchmod, futimens, linkat, mknodat, openat, renameat, symlinkat, unlinkat, utimensat,
 };
@@ -22,7 +23,7 @@ const MODES: u32 = 0o1777;
 const WAITING: usize = 1 << 16;
 
 /// Unpacks what a source gives, piece by piece, into a directory that is made if it is not there.
-pub fn unpack(path: &FilePath, source: impl FnMut() -> io::Result<Option<Vec<u8>>>) -> Result<Moved> {
+pub fn unpack(path: &FilePath, source: impl FnMut() -> io::Result<Option<Bytes>>) -> Result<Moved> {
     let is_new = fs::symlink_metadata(as_path(path)).is_err();
     fs::create_dir_all(as_path(path)).at(path)?;
     let base = File::open(as_path(path)).at(path)?;
@@ -52,7 +53,7 @@ struct Unpacking {
 }
 
 impl Unpacking {
-    fn take(&mut self, entry: &Entry, tape: &mut Tape<impl FnMut() -> io::Result<Option<Vec<u8>>>>) -> Result<()> {
+    fn take(&mut self, entry: &Entry, tape: &mut Tape<impl FnMut() -> io::Result<Option<Bytes>>>) -> Result<()> {
         let path = entry.path();
         let names = names(&entry.name).ok_or_else(|| entry.refuse("its name leads out of the directory"))?;
         let Some((name, way)) = names.split_last() else {
@@ -134,7 +135,7 @@ fn file(
     name: &[u8],
     temporary: &str,
     entry: &Entry,
-    tape: &mut Tape<impl FnMut() -> io::Result<Option<Vec<u8>>>>,
+    tape: &mut Tape<impl FnMut() -> io::Result<Option<Bytes>>>,
 ) -> Result<()> {
     let path = entry.path();
     let hidden = openat(directory, c".", OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o600));

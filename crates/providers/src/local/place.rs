@@ -452,7 +452,7 @@ impl Errand for LocalErrand {
         self.0.end().await.map_err(cut_off)
     }
 
-    async fn next(&mut self) -> Result<(FileWord, Vec<u8>)> {
+    async fn next(&mut self) -> Result<(FileWord, bytes::Bytes)> {
         self.0.next().await.map_err(cut_off)
     }
 }

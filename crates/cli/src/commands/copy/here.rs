@@ -3,6 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use bytes::Bytes;
 use stead_domain::files::{FileFailure, FilePath};
 use stead_domain::{Code, Error};
 use stead_place::tree::{Moved, Packing, unpack};
@@ -36,7 +37,7 @@ pub async fn pack(source: &Path, sender: Sender<Piece>) -> Result<Moved> {
 /// Unpacks what arrives. It comes from an environment, and stays below the target whatever it says.
 pub async fn unpacked(target: &Path, mut pieces: Pieces) -> Result<Moved> {
     let target = as_path(target);
-    in_a_thread(move || unpack(&target, || pieces.wait())).await
+    in_a_thread(move || unpack(&target, || Ok(pieces.wait()?.map(Bytes::from)))).await
 }
 
 async fn in_a_thread(work: impl FnOnce() -> std::result::Result<Moved, FileFailure> + Send + 'static) -> Result<Moved> {

@@ -1,26 +1,22 @@
 //! By content.
 
-use std::borrow::Cow;
 use std::fs::OpenOptions;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
 use ignore::WalkState;
-use serde::Serialize;
 use stead_domain::files::{FilePath, FileProblem, FileWord, GrepLine, GrepOrder};
-use stead_domain::hexadecimal;
 
+use super::lines::{Kind, Line, LineWriter};
+use super::outlet::Outlet;
 use super::{Globs, named, walk};
 use crate::errand::reading::open;
 use crate::errand::voice::{PIECE, Voice};
 use crate::tree::trouble::{At, Result, failure};
 
-/// What is shown of a line at most.
-const LONGEST_LINE: usize = 32 << 10;
 /// What one line may take in memory; files with longer ones are skipped.
 const HEAP: usize = 64 << 20;
 /// What a pattern may take in memory.
@@ -36,7 +32,7 @@ pub fn grep(order: &GrepOrder, voice: &mut Voice) -> Result<FileWord> {
     std::fs::metadata(crate::tree::trouble::as_path(start)).at(start)?;
     voice.say(&FileWord::Begun, &[]).at(start)?;
     let found = Found {
-        voice: Mutex::new(voice),
+        outlet: Outlet::new(voice),
         limit: order.limit,
         matches: AtomicU64::new(0),
         files: AtomicU64::new(0),
@@ -59,9 +55,9 @@ pub fn grep(order: &GrepOrder, voice: &mut Voice) -> Result<FileWord> {
         skipped: found.skipped.into_inner(),
         truncated: found.truncated.into_inner(),
     };
-    let mut line = Vec::new();
-    write_line(&mut line, &end).at(start)?;
-    found.voice.into_inner().unwrap_or_else(PoisonError::into_inner).say(&FileWord::Bytes, &line).at(start)?;
+    let mut last = serde_json::to_vec(&end).map_err(io::Error::from).at(start)?;
+    last.push(b'\n');
+    found.outlet.end(&last).at(start)?;
     Ok(FileWord::Done { size: 0, more: false, count: 0 })
 }
 
@@ -85,7 +81,7 @@ fn path_bytes(met: &ignore::DirEntry) -> &[u8] {
 }
 
 struct Found<'v> {
-    voice: Mutex<&'v mut Voice>,
+    outlet: Outlet<'v>,
     limit: u64,
     matches: AtomicU64,
     files: AtomicU64,
@@ -98,8 +94,15 @@ impl Found<'_> {
         if self.truncated.load(Ordering::Relaxed) {
             return WalkState::Quit;
         }
-        let (shown, path_bytes) = shown.shown();
-        let mut lines = Lines { found: self, matcher, path: shown, path_bytes, buffer: Vec::new(), matched: false, gone: false };
+        let mut lines = Lines {
+            found: self,
+            matcher,
+            writer: LineWriter::new(shown),
+            ranges: Vec::new(),
+            buffer: Vec::new(),
+            matched: false,
+            gone: false,
+        };
         let searched = match open(path, OpenOptions::new().read(true)) {
             Ok((file, _)) => searcher.search_file(matcher, &file, &mut lines),
             Err(_) => Err(io::ErrorKind::NotFound.into()),
@@ -118,67 +121,35 @@ impl Found<'_> {
     }
 }
 
-/// A [`GrepLine`] with a line, as it is written: there may be millions of them.
-#[derive(Serialize)]
-struct Line<'l> {
-    r#type: &'static str,
-    path: &'l str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path_bytes: Option<&'l str>,
-    line_number: u64,
-    offset: u64,
-    text: Cow<'l, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text_bytes: Option<String>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    cut: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    ranges: Vec<[u64; 2]>,
-}
-
 /// What is found in one file.
 struct Lines<'f, 'v> {
     found: &'f Found<'v>,
     matcher: &'f RegexMatcher,
-    path: String,
-    path_bytes: Option<String>,
+    writer: LineWriter,
+    ranges: Vec<[u64; 2]>,
     buffer: Vec<u8>,
     matched: bool,
     gone: bool,
 }
 
 impl Lines<'_, '_> {
-    fn line(&mut self, number: Option<u64>, offset: u64, bytes: &[u8], is_match: bool) -> io::Result<()> {
-        let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let (shown, cut) = (&line[..line.len().min(LONGEST_LINE)], line.len() > LONGEST_LINE);
-        let mut ranges = Vec::new();
-        if is_match {
-            let searched = self.matcher.find_iter(shown, |found| {
-                ranges.push([found.start() as u64, found.end() as u64]);
+    fn line(&mut self, number: Option<u64>, offset: u64, bytes: &[u8], kind: Kind) -> io::Result<()> {
+        let line = Line::new(number.unwrap_or(0), offset, bytes);
+        self.ranges.clear();
+        if kind == Kind::Match {
+            let searched = self.matcher.find_iter(line.shown, |found| {
+                self.ranges.push([found.start() as u64, found.end() as u64]);
                 true
             });
             searched.map_err(io::Error::other)?;
         }
-        let (text, text_bytes) = match std::str::from_utf8(shown) {
-            Ok(text) => (Cow::Borrowed(text), None),
-            Err(_) => (String::from_utf8_lossy(shown), Some(hexadecimal::write(shown))),
-        };
-        let r#type = if is_match { "match" } else { "context" };
-        let (path, path_bytes) = (self.path.as_str(), self.path_bytes.as_deref());
-        write_line(
-            &mut self.buffer,
-            &Line { r#type, path, path_bytes, line_number: number.unwrap_or(0), offset, text, text_bytes, cut, ranges },
-        )?;
+        self.writer.write(&mut self.buffer, kind, &line, &self.ranges)?;
         if self.buffer.len() >= PIECE { self.flush() } else { Ok(()) }
     }
 
     /// Whole lines, without those of another file in between.
     fn flush(&mut self) -> io::Result<()> {
-        let mut voice = self.found.voice.lock().unwrap_or_else(PoisonError::into_inner);
-        for piece in self.buffer.chunks(PIECE) {
-            voice.say(&FileWord::Bytes, piece).inspect_err(|_| self.gone = true)?;
-        }
+        self.found.outlet.put(&self.buffer).inspect_err(|_| self.gone = true)?;
         self.buffer.clear();
         Ok(())
     }
@@ -193,12 +164,12 @@ impl Sink for Lines<'_, '_> {
             return Ok(false);
         }
         self.matched = true;
-        self.line(found.line_number(), found.absolute_byte_offset(), found.bytes(), true)?;
+        self.line(found.line_number(), found.absolute_byte_offset(), found.bytes(), Kind::Match)?;
         Ok(true)
     }
 
     fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> io::Result<bool> {
-        self.line(found.line_number(), found.absolute_byte_offset(), found.bytes(), false)?;
+        self.line(found.line_number(), found.absolute_byte_offset(), found.bytes(), Kind::Context)?;
         Ok(true)
     }
 
@@ -210,10 +181,4 @@ impl Sink for Lines<'_, '_> {
         }
         Ok(())
     }
-}
-
-fn write_line(buffer: &mut Vec<u8>, line: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *buffer, line)?;
-    buffer.push(b'\n');
-    Ok(())
 }

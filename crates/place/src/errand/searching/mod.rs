@@ -1,7 +1,9 @@
 //! Searching by name and by content, with as many threads as the environment has processors.
 
 mod content;
+mod lines;
 mod names;
+mod outlet;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -101,8 +101,15 @@ pub trait Layers: Send + Sync {
     /// when these cannot be made one.
     async fn merge(&self, layers: &[LayerId], into: LayerId) -> Result<bool, PlaceError>;
 
-    /// Puts a layer in place that [`Layers::merge`] made and that is on the disk.
-    async fn place_merged(&self, layer: LayerId) -> Result<(), ProviderError>;
+    /// Makes another layer of one that nobody writes to now, which shares everything with it until either is written to. It is no layer yet,
+    /// like one that was merged. Refused with [`PlaceError::NeedsStop`] where nothing can be shared.
+    async fn copy(&self, layer: LayerId, into: LayerId) -> Result<(), PlaceError>;
+
+    /// Puts a layer in place that was merged or copied.
+    async fn place_made(&self, layer: LayerId) -> Result<(), ProviderError>;
+
+    /// Lets go of one that was not placed, and may be half made.
+    async fn drop_made(&self, layer: LayerId) -> Result<(), ProviderError>;
 
     /// Hides from a new sandbox what the system in the layers below it knows itself by.
     async fn forget_identity(&self, sandbox: SandboxId, stack: &Stack) -> Result<(), ProviderError>;

@@ -131,17 +131,22 @@ impl App {
         check_usable(&environment)?;
         let (keeper, place) = (self.keeper(&environment)?, ground.place()?);
         self.check_sealable(&environment, place).await?;
-        let _stilled = self.still(&environment, place, on_running).await?;
-        let _kept = self.layers.read().await;
+        let stilled = self.still(&environment, place, on_running).await?;
         let environment = self.get_environment(entered, id).await?;
+        let caller = Some(entered.caller.clone());
+        let wanted = Wanted { id: CheckpointId::new(&self.context), name: None, reason: CheckpointReason::Fork, caller };
+        if stilled.runs {
+            let checkpoint = self.seal_frozen(&environment, place, &keeper, &stilled, wanted).await?;
+            self.bring_to_disk_behind(checkpoint.clone());
+            return Ok(checkpoint);
+        }
+        let _kept = self.layers.read().await;
         if let (None, Some(present)) = (self.layer_to_seal(&environment, &keeper).await?, environment.runtime.checkpoint_id)
             && let Ok(checkpoint) = self.find_checkpoint(entered, present).await
         {
             // Nothing was written since.
             return Ok(checkpoint);
         }
-        let caller = Some(entered.caller.clone());
-        let wanted = Wanted { id: CheckpointId::new(&self.context), name: None, reason: CheckpointReason::Fork, caller };
         let checkpoint = self.seal(&environment, &keeper, wanted).await?;
         self.bring_to_disk_behind(checkpoint.clone());
         Ok(checkpoint)

@@ -8,7 +8,7 @@
 mod compare;
 mod durable;
 mod identity;
-mod merging;
+mod making;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -34,8 +34,8 @@ const SEALED: &str = "sealed";
 /// Begins the name of a layer that is being moved out of the directory of its sandbox.
 const MOVING: &str = ".moving-";
 
-/// Begins the name of a layer that is being made of others.
-const MERGING: &str = ".merging-";
+/// Begins the name of a layer that is being made of others, or of another.
+const MAKING: &str = ".merging-";
 
 /// Where layers lie.
 pub struct Shelf {
@@ -58,17 +58,6 @@ impl Shelf {
         let layers = data_dir.join("layers");
         make_directory(&layers)?;
         Ok(Self { layers: layers.canonicalize()?, sandboxes: sandboxes.canonicalize()?, moving: Mutex::default() })
-    }
-
-    /// Nobody merges any more: what a server left that was ended while it did goes.
-    pub fn clear(&self) -> Result<()> {
-        for entry in fs::read_dir(&self.layers)? {
-            let entry = entry?;
-            if entry.file_name().to_string_lossy().starts_with(MERGING) {
-                fs::remove_dir_all(entry.path())?;
-            }
-        }
-        Ok(())
     }
 
     pub fn path(&self) -> &Path {
@@ -207,6 +196,14 @@ pub struct LocalLayers {
     pub trash: Arc<Trash>,
 }
 
+impl LocalLayers {
+    fn emptied_unless(&self, nothing_was_left: bool) {
+        if !nothing_was_left {
+            self.trash.empty_behind();
+        }
+    }
+}
+
 #[async_trait]
 impl Layers for LocalLayers {
     async fn seal(&self, layer: LayerId) -> Result<String, ProviderError> {
@@ -236,12 +233,27 @@ impl Layers for LocalLayers {
     }
 
     async fn merge(&self, layers: &[LayerId], into: LayerId) -> Result<bool, PlaceError> {
-        merging::merge(self.shelf.clone(), layers.to_vec(), into).await
+        let merged = making::merge(self.shelf.clone(), self.trash.path().to_owned(), layers.to_vec(), into).await;
+        self.emptied_unless(matches!(merged, Ok(true)));
+        merged
     }
 
-    async fn place_merged(&self, layer: LayerId) -> Result<(), ProviderError> {
+    async fn copy(&self, layer: LayerId, into: LayerId) -> Result<(), PlaceError> {
+        let copied = making::copy(self.shelf.clone(), self.trash.path().to_owned(), layer, into).await;
+        self.emptied_unless(copied.is_ok());
+        copied
+    }
+
+    async fn place_made(&self, layer: LayerId) -> Result<(), ProviderError> {
         let shelf = self.shelf.clone();
-        blocking(move || shelf.place_merged(layer)).await
+        blocking(move || shelf.place_made(layer)).await
+    }
+
+    async fn drop_made(&self, layer: LayerId) -> Result<(), ProviderError> {
+        let (shelf, trash) = (self.shelf.clone(), self.trash.path().to_owned());
+        let dropped = blocking(move || shelf.drop_made(layer, &trash)).await?;
+        self.emptied_unless(!dropped);
+        Ok(())
     }
 
     async fn forget_identity(&self, sandbox: SandboxId, stack: &Stack) -> Result<(), ProviderError> {

@@ -5,8 +5,10 @@ mod disk;
 mod freezing;
 mod kills;
 mod model;
+mod policy;
 mod power;
 mod sharing;
+mod systems;
 mod tree;
 
 use serde_json::{Value, json};

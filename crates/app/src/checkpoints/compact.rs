@@ -47,7 +47,7 @@ impl App {
         }
         let merged = LayerId::new(&self.context);
         // Nobody is kept waiting for this. The sandbox's row names them; if it does not any more, this is in vain.
-        if !keeper.layers()?.merge(&below, merged).await? {
+        if !keeper.layers()?.merge(&below, merged, &environment.spec).await? {
             return Ok(());
         }
         let _guard = locked(self, id).await;

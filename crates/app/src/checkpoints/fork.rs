@@ -53,7 +53,8 @@ impl App {
                 "make an environment with a workspace of its own (`stead env create`) and copy the files there with `stead cp`",
             ));
         }
-        let checkpoint = match request.checkpoint_id {
+        let asked_for = request.checkpoint_id;
+        let checkpoint = match asked_for {
             Some(from) => self.find_checkpoint(&entered, from).await?,
             None => self.checkpoint_for_fork(&entered, id, request.on_running.unwrap_or(OnRunning::Busy)).await?,
         };
@@ -88,6 +89,9 @@ impl App {
         let written = self.write_forks(entered, drafts, from, set_up).await;
         if !matches!(written, Ok(Outcome::New(_))) {
             self.unmake_all(made).await;
+        }
+        if asked_for.is_none() {
+            self.drop_beyond_behind(&source);
         }
         written
     }

@@ -101,7 +101,8 @@ impl App {
     /// The layer that was written to; none when that did not happen since the last one was sealed.
     pub(super) async fn layer_to_seal(&self, environment: &Environment, keeper: &Keeper) -> Result<Option<LayerId>> {
         let upper = environment.stack.upper_of(environment.sandbox_id);
-        let written = environment.stack.below.is_empty() || keeper.layers()?.is_written(upper).await?;
+        let (sandbox, stack) = (environment.sandbox_id, &environment.stack);
+        let written = stack.below.is_empty() || keeper.layers()?.is_written(sandbox, stack).await?;
         Ok(written.then_some(upper))
     }
 

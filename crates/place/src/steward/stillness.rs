@@ -13,7 +13,7 @@ pub struct Stillness {
     /// Who asked for it, and under which number if the answer is still owed.
     peer: u64,
     owed: Option<u64>,
-    begun: u64,
+    at_most: u64,
     /// When they go on even if nobody says so.
     until: u64,
     /// When the next look is due, until everybody stands.
@@ -54,8 +54,8 @@ impl Steward {
             return Err(cannot(error.to_string()));
         }
         let now = clock::milliseconds();
-        let (until, owed) = (now.saturating_add(at_most), Some(number));
-        self.stillness = Some(Stillness { peer, owed, begun: now, until, look_at: Some(now), held: Vec::new() });
+        let (until, owed) = (now + SETTLING, Some(number));
+        self.stillness = Some(Stillness { peer, owed, at_most, until, look_at: Some(now), held: Vec::new() });
         Ok(None)
     }
 
@@ -88,7 +88,8 @@ impl Steward {
 
     pub(super) fn tend_stillness(&mut self, now: u64) {
         let Some(stillness) = &mut self.stillness else { return };
-        if !self.peers.contains_key(&stillness.peer) || now >= stillness.until || self.inside.is_over() {
+        let is_too_long = stillness.owed.is_none() && now >= stillness.until;
+        if !self.peers.contains_key(&stillness.peer) || is_too_long || self.inside.is_over() {
             return self.go_on();
         }
         if stillness.look_at.is_none_or(|look_at| now < look_at) {
@@ -96,13 +97,14 @@ impl Steward {
         }
         stillness.look_at = Some(now + LOOK);
         let outcome = match self.inside.is_still() {
-            Ok(false) if now < stillness.begun + SETTLING => return,
+            Ok(false) if now < stillness.until => return,
             Ok(false) => Err("not everything inside could be made to stand still; something may be waiting for a disk".to_owned()),
             Ok(true) => Ok(()),
             Err(error) => Err(error.to_string()),
         };
         let (peer, Some(number)) = (stillness.peer, stillness.owed.take()) else { return };
         stillness.look_at = None;
+        stillness.until = now.saturating_add(stillness.at_most);
         match outcome {
             Ok(()) => self.answer(peer, number, Answer::Done),
             Err(message) => {

@@ -9,21 +9,21 @@ use stead_app::PlaceError;
 use stead_domain::ids::LayerId;
 use tokio::task::spawn_blocking;
 
-use super::{Asked, MAKING, PARTS, Result, Shelf, durable, make_directory};
+use super::systems::Systems;
+use super::{Asked, MAKING, Result, Shelf, durable, make_directory};
 use crate::local::stack::{self, Stack, copy_layer, merge_layers};
 use crate::local::tree;
 
-/// False where a layer holds parts of a system: what they lie over is the host's, and nobody here knows what that hides.
-pub async fn merge(shelf: Arc<Shelf>, trash: PathBuf, layers: Vec<LayerId>, into: LayerId) -> Result<bool, PlaceError> {
+/// False where a layer holds a part of a system, and what that lies over is not known any more.
+pub async fn merge(shelf: Arc<Shelf>, trash: PathBuf, layers: Vec<LayerId>, into: LayerId, systems: Systems) -> Result<bool, PlaceError> {
     make(shelf, trash, into, move |shelf, unfinished, stopped| {
         let found = layers.iter().map(|layer| shelf.find(*layer)).collect::<Result<Vec<_>>>().map_err(failed)?;
-        if found.iter().any(|layer| layer.join(PARTS[1]).exists()) {
-            return Ok(false);
+        let below = |part: &Path| systems.below(part).map(Stack::new);
+        let merged = merge_layers(&found, &below, unfinished, stopped)?;
+        if merged {
+            durable::bring_to_disk(&[unfinished.to_owned()], &[&shelf.layers]).map_err(failed)?;
         }
-        let nothing = |_: &Path| Stack::default();
-        merge_layers(&found, &nothing, unfinished, stopped)?;
-        durable::bring_to_disk(&[unfinished.to_owned()], &[&shelf.layers]).map_err(failed)?;
-        Ok(true)
+        Ok(merged)
     })
     .await
 }

@@ -23,7 +23,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub use diff::page;
-pub use layer::{copy_layer, merge_layers};
+pub use layer::{copy_layer, merge_layers, parts};
 use stead_app::PlaceError;
 use stead_domain::changes::RelativePath;
 pub use text::{Compared, compare_text};

@@ -56,7 +56,7 @@ pub fn merge_layers(layers: &[PathBuf], below: &dyn Fn(&Path) -> Option<Stack>, 
         let Some(below) = below(&part) else { return Ok(false) };
         let stack = Stack::new(layers.iter().map(|layer| layer.join(&part)));
         let target = make_way(into, &part).at(&top)?;
-        let below = if below.layers.is_empty() { Below::Nothing } else { Below::Changing(&below) };
+        let below = if below.layers.is_empty() { Below::Nothing } else { Below::Layers(&below) };
         merge(&stack, below, &target, stopped).map_err(|trouble| trouble.in_part(&part))?;
     }
     Ok(true)

@@ -28,25 +28,22 @@ const MOST_LINKS: usize = 256;
 pub enum Below<'a> {
     /// These reach the bottom: nothing has to be hidden.
     Nothing,
-    /// Hidden is what these have. A whiteout for nothing would be listed inside, as a name that is not there.
+    /// Hidden is what these have, and what they may have tomorrow, wherever a directory is seen together with one of theirs. Elsewhere the
+    /// kernel would list a whiteout inside, as a name that is not there.
     Layers(&'a Stack),
-    /// These may have other names tomorrow, which are hidden as well, wherever the directory is seen together with one of theirs: there the
-    /// kernel lists no whiteouts.
-    Changing(&'a Stack),
 }
 
 /// Makes a directory, which must not be there yet. Whoever is cut off leaves half of one behind.
 pub fn merge(layers: &Stack, below: Below<'_>, into: &Path, stopped: &AtomicBool) -> Result<()> {
     let path = RelativePath::default();
     let merged = Merged::open(layers).at(&path)?;
-    let keeps_all = matches!(below, Below::Changing(_));
     let (below, has_below) = match below {
         Below::Nothing => (Merged::open(&Stack::default()).at(&path)?, false),
-        Below::Layers(stack) | Below::Changing(stack) => (Merged::open(stack).at(&path)?, true),
+        Below::Layers(stack) => (Merged::open(stack).at(&path)?, true),
     };
     mkdirat(CWD, into, Mode::RWXU).at(&path)?;
     let target = Cursor::open(into).at(&path)?;
-    Merge { merged, below, has_below, keeps_all, target, path, levels: vec![Names::default()], copies: HashMap::new(), stopped }.run()
+    Merge { merged, below, has_below, target, path, levels: vec![Names::default()], copies: HashMap::new(), stopped }.run()
 }
 
 struct Merge<'a> {
@@ -54,7 +51,6 @@ struct Merge<'a> {
     /// Stands further up where it has no part in the present directory.
     below: Merged,
     has_below: bool,
-    keeps_all: bool,
     target: Cursor,
     path: RelativePath,
     levels: Vec<Names>,
@@ -90,7 +86,7 @@ impl Merge<'_> {
         match found {
             Found::Nothing => {}
             Found::Whiteout(entry) => {
-                if self.sees_below() && (self.keeps_all || self.below.look(name)?.is_some()) {
+                if self.sees_below() {
                     self.whiteout(name, &entry)?;
                 }
             }

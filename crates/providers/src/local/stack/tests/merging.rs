@@ -186,7 +186,7 @@ fn what_was_removed_stays_so_when_the_host_has_it_later() {
         write(&layer(path), "");
     }
     let (upper, host) = (Stack::new([layer("one"), layer("two")]), Stack::new([layer("host")]));
-    merge(&upper, Below::Changing(&host), &layer("merged"), &GO).unwrap();
+    merge(&upper, Below::Layers(&host), &layer("merged"), &GO).unwrap();
     let merged = Stack::new([layer("merged"), layer("host")]);
     let seen = |stack: &Stack| views::of_stack(stack);
     let before = seen(&merged);

@@ -160,6 +160,22 @@ fn where_no_blocks_are_shared_it_has_to_stop() {
 }
 
 #[test]
+fn whoever_is_left_from_before_an_upgrade_is_not_asked() {
+    let last = format!("STEAD_PLACE_PROTOCOL={}", stead_place::protocol::LAST);
+    let mut earlier = Server::builder().through(&["env", &last]).start();
+    let directory = earlier.directory();
+    let mut spot = Spot::new(&earlier.http(), "upgraded");
+    let process = spot.begins("sleep 600");
+    earlier.kill();
+    let server = Server::builder().on(directory).start();
+    spot.http = server.http();
+    let error = refused(&spot.http.post(&spot.path("/checkpoints"), json!({"on_running": "freeze"})), 409, "checkpoint_needs_stop");
+    assert!(error["suggestion"].as_str().unwrap().contains("on_running: stop"), "{error}");
+    assert!(spot.runs(&process));
+    spot.delete();
+}
+
+#[test]
 fn all_who_share_a_sandbox_stand_still() {
     for disk in SHARING.into_iter().filter_map(|kind| Disk::new(kind, SIZE)) {
         let server = disk.server();
@@ -219,6 +235,34 @@ fn a_server_that_is_killed_meanwhile_leaves_everything_moving() {
             assert!(seen.is_sorted_by(|one, next| one >= next) && seen[0] - seen[128] <= 1, "{seen:?}");
             assert_eq!(fork.works("ls many | wc -l"), "2000\n");
             fork.delete();
+        }
+        spot.delete();
+        eventually("no layer is left", || (layers_in(server.path()) == 0).then_some(()));
+        drop(server);
+    }
+}
+
+/// Whoever keeps it is killed while everything stands: that is the end of what runs, and of nothing else.
+#[test]
+fn a_keeper_that_is_killed_meanwhile_leaves_nothing_standing() {
+    for disk in SHARING.into_iter().filter_map(|kind| Disk::new(kind, SIZE)) {
+        let mut dice = Dice(11);
+        let server = disk.server();
+        let spot = Spot::new(&server.http(), "kept");
+        spot.works("mkdir many; cd many; for n in $(seq 2000); do echo $n > $n; done");
+        for _ in 0..if proving() { 40 } else { 4 } {
+            let process = spot.begins(COUNTS);
+            std::thread::scope(|scope| {
+                let sent = scope.spawn(|| spot.http.post(&spot.path("/checkpoints"), json!({"on_running": "freeze"})));
+                std::thread::sleep(Duration::from_micros(dice.roll(200_000)));
+                // The spawner goes with it, and comes back with the next command.
+                crate::support::beside::end(server.path());
+                let reply = sent.join().unwrap();
+                assert!(reply.status != 500 && (reply.status == 201 || reply.status >= 400), "{} {}", reply.status, reply.json());
+            });
+            assert_eq!(spot.works("ls many | wc -l"), "2000\n");
+            eventually("what ran has ended", || (!spot.runs(&process)).then_some(()));
+            freeze(&spot);
         }
         spot.delete();
         eventually("no layer is left", || (layers_in(server.path()) == 0).then_some(()));

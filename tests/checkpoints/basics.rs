@@ -9,7 +9,7 @@ use crate::api::world::{at_once, expect, refused, text, walk};
 use crate::crashes::eventually;
 use crate::support::Server;
 
-fn layers_in(data_dir: &Path) -> usize {
+pub fn layers_in(data_dir: &Path) -> usize {
     std::fs::read_dir(data_dir.join("layers")).unwrap().count()
 }
 
@@ -48,7 +48,6 @@ fn what_runs_is_in_the_way_or_is_stopped() {
         let error = refused(&spot.http.post(&spot.path("/checkpoints"), body), 409, "environment_busy");
         assert_eq!(error["processes"], 1, "{error}");
     }
-    refused(&spot.http.post(&spot.path("/checkpoints"), json!({"on_running": "freeze"})), 409, "checkpoint_needs_stop");
     refused(&spot.http.post(&spot.path("/fork"), json!({})), 409, "environment_busy");
     let process = spot.path(&format!("/processes/{}", text(&started, "id")));
     assert_eq!(text(&expect(&spot.http.get(&process), 200), "status"), "running");
@@ -383,6 +382,8 @@ fn what_a_command_left_behind_is_in_the_way_too() {
     let server = Server::start();
     let spot = Spot::new(&server.http(), "left");
     spot.works("(setsid sleep 600 >/dev/null 2>&1 </dev/null &)");
+    // On a busy machine it is something else for a while.
+    eventually("it sleeps", || (spot.works("pgrep -c sleep || true") == "1\n").then_some(()));
     for path in ["/checkpoints", "/fork"] {
         refused(&spot.http.post(&spot.path(path), json!({})), 409, "environment_busy");
     }

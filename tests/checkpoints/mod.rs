@@ -1,9 +1,14 @@
 //! Checkpoints, restores and forks, with real programs that write the files.
 
 mod basics;
+mod disk;
+mod freezing;
 mod kills;
 mod model;
+mod policy;
 mod power;
+mod sharing;
+mod systems;
 mod tree;
 
 use serde_json::{Value, json};
@@ -39,6 +44,17 @@ impl Spot {
         let result = expect(&self.http.post(&self.path("/exec"), json!({"command": ["sh", "-c", script]})), 200);
         assert_eq!(result["exit_code"], 0, "{script}: {result}");
         text(&result, "stdout")
+    }
+
+    /// Starts something that goes on, and gives its id.
+    #[track_caller]
+    fn begins(&self, script: &str) -> String {
+        text(&expect(&self.http.post(&self.path("/processes"), json!({"argv": ["sh", "-c", script]})), 201), "id")
+    }
+
+    #[track_caller]
+    fn runs(&self, process: &str) -> bool {
+        text(&expect(&self.http.get(&self.path(&format!("/processes/{process}"))), 200), "status") == "running"
     }
 
     #[track_caller]

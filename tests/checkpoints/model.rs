@@ -20,6 +20,8 @@ struct World<'a> {
     spots: Vec<(Spot, Tree)>,
     sealed: Vec<Sealed>,
     log: Vec<String>,
+    /// Something runs all the time, and goes on.
+    freezes: bool,
 }
 
 impl World<'_> {
@@ -31,7 +33,9 @@ impl World<'_> {
                 let (spot, tree) = &self.spots[at];
                 self.log.push(format!("{} checkpoint", spot.id));
                 let wait = if self.dice.roll(2) == 0 { "sealed" } else { "durable" };
-                let checkpoint = spot.checkpoint(json!({"wait": wait}));
+                let (on_running, runs) = if self.freezes { ("freeze", Some(spot.begins("sleep 600"))) } else { ("busy", None) };
+                let checkpoint = spot.checkpoint(json!({"wait": wait, "on_running": on_running}));
+                assert!(runs.is_none_or(|runs| spot.runs(&runs)), "after\n{}", self.log.join("\n"));
                 self.sealed.push(Sealed { of: spot.id.clone(), checkpoint, tree: tree.clone() });
             }
             6 if !self.sealed.is_empty() => {
@@ -46,7 +50,7 @@ impl World<'_> {
                 let from = self.dice.roll(self.sealed.len() as u64 + 1) as usize;
                 let (body, tree) = match self.sealed.get(from) {
                     Some(sealed) => (json!({"checkpoint_id": sealed.checkpoint["id"]}), sealed.tree.clone()),
-                    None => (json!({}), tree),
+                    None => (json!({"on_running": if self.freezes { "freeze" } else { "busy" }}), tree),
                 };
                 self.log.push(format!("{} fork {body}", spot.id));
                 let fork = spot.fork(body).remove(0);
@@ -88,13 +92,16 @@ impl World<'_> {
 
 #[test]
 fn random_sequences_are_what_plain_copies_would_be() {
-    let (sequences, steps) = if proving() { (500, 20) } else { (12, 20) };
-    let server = Server::start();
-    for seed in 0..sequences {
-        let spot = Spot::new(&server.http(), &format!("model-{seed}"));
+    sequences(&Server::start(), if proving() { 500 } else { 12 }, false);
+}
+
+/// So many of them on a server, from the same seeds every time.
+pub fn sequences(server: &Server, count: u64, freezes: bool) {
+    for seed in 0..count {
+        let spot = Spot::new(&server.http(), &format!("model-{seed}-{freezes}"));
         let spots = vec![(spot, Tree::default())];
-        let mut world = World { server: &server, dice: Dice(seed + 1), spots, sealed: Vec::new(), log: Vec::new() };
-        for _ in 0..steps {
+        let mut world = World { server, dice: Dice(seed + 1), spots, sealed: Vec::new(), log: Vec::new(), freezes };
+        for _ in 0..20 {
             world.step();
         }
         // At the end everything is as it should be, also what was not looked at for long.

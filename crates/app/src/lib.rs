@@ -37,7 +37,7 @@ pub use idempotency::{Outcome, Reply};
 pub use identity::access::{Access, Entered, Presented};
 pub use locks::KeyedLocks;
 pub use place::{
-    Activity, EgressPiece, EgressStart, Errand, Follower, Frame, Mark, Output, Place, PlaceError, Premises, Progress, StartProcess,
+    Activity, EgressPiece, EgressStart, Errand, Follower, Frame, Mark, Output, Place, PlaceError, Premises, Progress, StartProcess, Still,
 };
 pub use provider::{AskedBy, DifferencePage, Layers, Listed, NewSandbox, Observation, Provider, ProviderError, Resource, View, Wanted};
 pub use providers::Providers;

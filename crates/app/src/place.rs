@@ -1,5 +1,7 @@
 //! What Stead needs of whoever runs processes in an environment. A provider whose sandboxes can run something has a [`Place`].
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::checkpoint::Stack;
@@ -75,6 +77,11 @@ pub trait Place: Send + Sync {
     /// Ends everything that runs inside, by `TERM` and a grace period or at once, and leaves neither process nor mount behind. Does nothing when it is asleep.
     async fn sleep(&self, environment: EnvironmentId, at_once: bool) -> Result<(), PlaceError>;
 
+    /// Has everything in an environment stand still until what is answered is thawed or dropped, or for so long; none when it is asleep.
+    async fn freeze(&self, _environment: EnvironmentId, _at_most: Duration) -> Result<Option<Box<dyn Still>>, PlaceError> {
+        Err(PlaceError::NeedsStop("this provider can make nothing stand still".to_owned()))
+    }
+
     /// What an environment is doing now; none when it is asleep.
     async fn activity(&self, environment: EnvironmentId) -> Result<Option<Activity>, PlaceError>;
 
@@ -149,6 +156,13 @@ pub trait Errand: Send {
     async fn next(&mut self) -> Result<(FileWord, bytes::Bytes), PlaceError>;
 }
 
+/// Everything in an environment stands still.
+#[async_trait]
+pub trait Still: Send {
+    /// It goes on. An error when it did not stand still all the time.
+    async fn thaw(self: Box<Self>) -> Result<(), PlaceError>;
+}
+
 /// Somebody who follows the output of a process, for as long as this is there.
 pub trait Follower: Send + Sync {
     /// It has taken what lies before the offset. False when that is no longer heard, and has to be said anew.
@@ -180,7 +194,7 @@ pub struct StartProcess {
     pub env: Vec<(String, String)>,
     pub stdin_open: bool,
     pub terminal: Option<TerminalSize>,
-    pub timeout: Option<std::time::Duration>,
+    pub timeout: Option<Duration>,
     pub limits: ProcessLimits,
     pub fence: u64,
     /// Nothing of its output is given up before those who follow it have taken it.
@@ -299,6 +313,9 @@ pub enum PlaceError {
     /// What was being done inside ended before it was done: the environment was stopped, or something inside ended it.
     #[error("the environment was stopped meanwhile, or what did this inside was killed")]
     CutOff,
+    /// It cannot be done beside what runs.
+    #[error("{0}")]
+    NeedsStop(String),
     #[error("this provider cannot do that: {0}")]
     Unsupported(&'static str),
     #[error("{0}")]
@@ -342,6 +359,8 @@ impl From<PlaceError> for Error {
                 .recoverable(true)
                 .suggestion("look at what it prints (`stead ps`, `stead logs`), and whether it is busy"),
             PlaceError::CutOff => Self::new(Code::Conflict, message).recoverable(true).suggestion("try again; `stead ps` shows what runs"),
+            PlaceError::NeedsStop(_) => Self::new(Code::CheckpointNeedsStop, message)
+                .suggestion("wait for what runs, or let it be ended with `on_running: stop` (`--stop`); `stead ps` shows it"),
             PlaceError::Unsupported(_) => {
                 Self::new(Code::ProviderNotConfigured, message).suggestion("`stead provider list` shows what each can do")
             }

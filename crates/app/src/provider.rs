@@ -108,18 +108,25 @@ pub trait Layers: Send + Sync {
     /// What differs between the workspaces of two views.
     async fn differences(&self, before: &View, after: &View, which: &Wanted) -> Result<DifferencePage, PlaceError>;
 
-    /// Makes one layer of these, the topmost first, that shows what they do. It is no layer yet: nobody sees it before it is placed. False
-    /// when these cannot be made one.
-    async fn merge(&self, layers: &[LayerId], into: LayerId) -> Result<bool, PlaceError>;
+    /// Makes one layer of these, the topmost first, that shows what they do in an environment of this definition. It is no layer yet: nobody
+    /// sees it before it is placed. False when these cannot be made one.
+    async fn merge(&self, layers: &[LayerId], into: LayerId, spec: &Spec) -> Result<bool, PlaceError>;
 
-    /// Puts a layer in place that [`Layers::merge`] made and that is on the disk.
-    async fn place_merged(&self, layer: LayerId) -> Result<(), ProviderError>;
+    /// Makes another layer of one that nobody writes to now, which shares everything with it until either is written to. It is no layer yet,
+    /// like one that was merged. Refused with [`PlaceError::NeedsStop`] where nothing can be shared.
+    async fn copy(&self, layer: LayerId, into: LayerId) -> Result<(), PlaceError>;
+
+    /// Puts a layer in place that was merged or copied.
+    async fn place_made(&self, layer: LayerId) -> Result<(), ProviderError>;
+
+    /// Lets go of one that was not placed, and may be half made.
+    async fn drop_made(&self, layer: LayerId) -> Result<(), ProviderError>;
 
     /// Hides from a new sandbox what the system in the layers below it knows itself by.
     async fn forget_identity(&self, sandbox: SandboxId, stack: &Stack) -> Result<(), ProviderError>;
 
-    /// Whether something may have been written to it.
-    async fn is_written(&self, layer: LayerId) -> Result<bool, ProviderError>;
+    /// Whether what a sandbox sees is not what lies below the layer that it writes to.
+    async fn is_written(&self, sandbox: SandboxId, stack: &Stack) -> Result<bool, ProviderError>;
 
     /// Those that belong to no present sandbox alone.
     async fn list(&self) -> Result<Vec<LayerId>, ProviderError>;

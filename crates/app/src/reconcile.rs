@@ -255,14 +255,13 @@ impl App {
                     return self.note_failed_removal(id, &error).await;
                 }
                 removed = true;
-                // Its own layers are free, unless others need them. Those of its checkpoints the janitor finds.
-                if sandbox.stack != Stack::default() {
-                    self.drop_layers_behind(sandbox.stack.all(sandbox.id));
-                }
             }
         }
         let context = self.context.clone();
-        self.store
+        let was_sealed = sandbox.stack != Stack::default() || sandbox.checkpoint_id.is_some();
+        let layers = (removed && was_sealed).then(|| sandbox.stack.all(sandbox.id));
+        let left = self
+            .store
             .write(move |unit| {
                 Box::pin(async move {
                     let now = context.now();
@@ -285,7 +284,12 @@ impl App {
                     environments::find_any(unit, id).await?.ok_or_else(|| unknown(id))
                 })
             })
-            .await
+            .await?;
+        // Its layers are free, unless others need them: now, and not before the rows say so.
+        if let Some(layers) = layers {
+            self.drop_layers_behind(layers);
+        }
+        Ok(left)
     }
 
     async fn note_failed_removal(&self, id: EnvironmentId, error: &Error) -> Result<Environment> {

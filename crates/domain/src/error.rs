@@ -84,7 +84,7 @@ codes! {
     EnvironmentOnOtherHost, "environment_on_other_host", 409, 3, "The sandbox belongs to another host, which alone may touch it.";
     EnvironmentDraining, "environment_draining", 409, 3, "Whoever keeps the environment is of another version, takes no new process, and ends with the last one that runs.";
     EnvironmentBusy, "environment_busy", 409, 3, "Processes run in the environment; `details.processes` says how many.";
-    CheckpointNeedsStop, "checkpoint_needs_stop", 409, 3, "A checkpoint beside running processes needs a filesystem that shares blocks between files.";
+    CheckpointNeedsStop, "checkpoint_needs_stop", 409, 3, "A checkpoint beside running processes needs a filesystem that shares blocks between files, and cgroups.";
     CheckpointUnsupported, "checkpoint_unsupported", 409, 3, "The environment's files cannot be sealed; the message says why.";
     EnvironmentAsleep, "environment_asleep", 409, 3, "Nothing runs in the environment, and it is not woken for this.";
     PortClosed, "port_closed", 409, 3, "Nothing listens on the port inside the environment, or only where it cannot be reached.";

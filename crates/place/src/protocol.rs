@@ -18,7 +18,8 @@ use crate::blueprint::Blueprint;
 /// Grows when an older side would misunderstand.
 ///
 /// 2: `Follow`, `Unfollow`, `Errand`, and starts that hold their output.
-pub const PROTOCOL: u32 = 2;
+/// 3: `Freeze` and `Thaw`.
+pub const PROTOCOL: u32 = 3;
 
 /// The last version that a server still speaks. A steward of it keeps what runs until that is over, and is given nothing new.
 pub const LAST: u32 = PROTOCOL - 1;
@@ -87,6 +88,12 @@ pub enum Call {
         /// It may make files larger.
         writes: bool,
     },
+    /// Everything inside stands still until `Thaw`, until this stream ends, or for so long. Answered when it does.
+    Freeze {
+        at_most_milliseconds: u64,
+    },
+    /// It goes on. Refused with [`Refusal::Thawed`] when it did so before.
+    Thaw,
 }
 
 /// What a process inside is to do.
@@ -128,6 +135,7 @@ impl Call {
     pub fn since(&self) -> u32 {
         match self {
             Self::Follow { .. } | Self::Unfollow { .. } | Self::Errand { .. } => 2,
+            Self::Freeze { .. } | Self::Thaw => 3,
             _ => 1,
         }
     }
@@ -233,6 +241,12 @@ pub enum Refusal {
     Leaving,
     /// What is awake is not what the definition says, and only a new place can be.
     Outdated,
+    /// Not everything inside can be made to stand still.
+    CannotStandStill {
+        message: String,
+    },
+    /// What was to stand still went on before it was told to.
+    Thawed,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -23,3 +23,9 @@ pub fn short(directory: &Path) -> io::Result<(Option<OwnedFd>, PathBuf)> {
     let path = PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", held.as_raw_fd()));
     Ok((Some(held), path))
 }
+
+/// Whether somebody made it there, and did not take it away again.
+#[cfg(any(test, feature = "steward"))]
+pub fn is_there(directory: &Path) -> bool {
+    std::fs::symlink_metadata(directory.join(SOCKET)).is_ok()
+}

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
-use stead_sandbox::cgroup::{Availability, Group};
+use stead_sandbox::cgroup::Availability;
 use stead_sandbox::{Skeleton, bury_children, fork_apart, locate_arguments, message};
 
 use crate::blueprint::{ENCLOSED, Order};
@@ -99,9 +99,6 @@ fn somebody_is_there(socket: &OwnedFd) -> bool {
 fn clear(available: &Availability, run: &Path) {
     let Ok(Some(held)) = steward_lock::take_left(run) else { return };
     let name = run.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    if let Ok(Some(group)) = Group::open(available, name) {
-        // Its init ends by itself a moment after its keeper; whatever is slower is helped.
-        let _ = group.kill().and_then(|()| group.remove());
-    }
+    steward::clear_group(available, name);
     let _ = steward_lock::remove(run, held);
 }

@@ -62,7 +62,7 @@ async fn a_steward_of_the_last_version_really_does_not_know_the_new_calls() {
     earlier.start(&house.blueprint(environment), &start).await.unwrap();
     // Whoever made it takes it for one of its own, until it hangs up.
     let first = earlier.find(environment).await.unwrap().unwrap();
-    let call = || Call::Follow { process: start.process, follower: 1, offset: 0 };
+    let call = || Call::Freeze { at_most_milliseconds: 1 };
     assert!(matches!(first.call(call(), &[]).await, Err(Trouble::Gone)));
     assert!(matches!(earlier.call(environment, call(), &[]).await, Err(Trouble::Broken(_))));
     assert_eq!(earlier.progress(environment, start.process).await.unwrap().unwrap().exit, None);

@@ -3,6 +3,10 @@
 //! With the unified hierarchy (v2) where a part of it is ours to divide, with the old ones (v1) as root, else not at all, and then it is said
 //! why. The keeper stays outside of the groups, so that what happens to a place does not happen to its keeper.
 
+mod freezer;
+
+pub use freezer::Freezer;
+
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -285,7 +289,14 @@ impl Group {
 
     fn make(&self) -> Result<()> {
         for directory in self.directories() {
-            make_directory(&directory)?;
+            if !make_directory(&directory)? {
+                // A keeper that was killed may have left it with everybody in it standing still.
+                for (file, word) in [("freezer.state", "THAWED"), ("cgroup.freeze", "0")] {
+                    if directory.join(file).exists() {
+                        write(&directory.join(file), word)?;
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -482,12 +493,15 @@ fn field(text: &str, name: &str) -> u64 {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok()).unwrap_or(0)
 }
 
-fn make_directory(path: &Path) -> Result<()> {
+/// Whether it was not there before.
+fn make_directory(path: &Path) -> Result<bool> {
     match fs::create_dir(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir_all(path).step(format!("make {}", path.display())),
-        outcome => outcome.step(format!("make {}", path.display())),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir_all(path),
+        outcome => outcome,
     }
+    .step(format!("make {}", path.display()))
+    .map(|()| true)
 }
 
 fn read(path: &Path) -> Result<String> {

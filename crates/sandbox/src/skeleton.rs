@@ -187,6 +187,11 @@ impl Skeleton {
         Some(self.etc.with_file_name("dev")).filter(|devices| devices::are_there(devices))
     }
 
+    /// What lies below the layers of a part of a place's own system, the topmost first; none when the host has no such part.
+    pub fn below_system(&self, part: &str) -> Option<Vec<PathBuf>> {
+        self.system().into_iter().find(|known| known.name == part).map(|known| known.lower)
+    }
+
     /// The parts of a system of a place's own. Those above come first.
     pub(crate) fn system(&self) -> Vec<Part> {
         let beside = |name: &str| self.etc.with_file_name(name);

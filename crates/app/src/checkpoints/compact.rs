@@ -47,7 +47,7 @@ impl App {
         }
         let merged = LayerId::new(&self.context);
         // Nobody is kept waiting for this. The sandbox's row names them; if it does not any more, this is in vain.
-        if !keeper.layers()?.merge(&below, merged).await? {
+        if !keeper.layers()?.merge(&below, merged, &environment.spec).await? {
             return Ok(());
         }
         let _guard = locked(self, id).await;
@@ -57,12 +57,10 @@ impl App {
         let stilled = self.still(&environment, ground.place()?, OnRunning::Busy).await;
         let _kept = self.layers.read().await;
         if stilled.is_err() || !environment.stack.below.ends_with(&below) {
-            // What was made has no name yet that anybody knows: with its name it is removed like any other.
-            keeper.layers()?.place_merged(merged).await?;
-            self.drop_layers_behind(vec![merged]);
+            keeper.layers()?.drop_made(merged).await?;
             return stilled.map(drop);
         }
-        keeper.layers()?.place_merged(merged).await?;
+        keeper.layers()?.place_made(merged).await?;
         let context = self.context.clone();
         self.store
             .write(move |unit| {

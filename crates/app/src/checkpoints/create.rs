@@ -81,12 +81,15 @@ impl App {
         check_usable(&environment)?;
         let (keeper, place) = (self.keeper(&environment)?, ground.place()?);
         self.check_sealable(&environment, place).await?;
-        let _stilled = self.still(&environment, place, new.on_running.unwrap_or(OnRunning::Busy)).await?;
-        let _kept = self.layers.read().await;
+        let stilled = self.still(&environment, place, new.on_running.unwrap_or(OnRunning::Busy)).await?;
         let caller = Some(entered.caller.clone());
         let wanted = Wanted { id: target, name: new.name.clone(), reason: CheckpointReason::Requested, caller };
         // Nobody wrote since it was stilled; who wrote before is seen by reading it again.
         let environment = self.get_environment(entered, id).await?;
+        if stilled.runs {
+            return self.seal_frozen(&environment, place, &keeper, &stilled, wanted).await;
+        }
+        let _kept = self.layers.read().await;
         self.seal(&environment, &keeper, wanted).await
     }
 

@@ -53,7 +53,8 @@ impl App {
                 "make an environment with a workspace of its own (`stead env create`) and copy the files there with `stead cp`",
             ));
         }
-        let checkpoint = match request.checkpoint_id {
+        let asked_for = request.checkpoint_id;
+        let checkpoint = match asked_for {
             Some(from) => self.find_checkpoint(&entered, from).await?,
             None => self.checkpoint_for_fork(&entered, id, request.on_running.unwrap_or(OnRunning::Busy)).await?,
         };
@@ -94,6 +95,9 @@ impl App {
         let written = self.write_forks(entered, drafts, from, set_up).await;
         if !matches!(written, Ok(Outcome::New(_))) {
             self.unmake_all(made).await;
+        }
+        if asked_for.is_none() {
+            self.drop_beyond_behind(&source);
         }
         written
     }
@@ -137,17 +141,22 @@ impl App {
         check_usable(&environment)?;
         let (keeper, place) = (self.keeper(&environment)?, ground.place()?);
         self.check_sealable(&environment, place).await?;
-        let _stilled = self.still(&environment, place, on_running).await?;
-        let _kept = self.layers.read().await;
+        let stilled = self.still(&environment, place, on_running).await?;
         let environment = self.get_environment(entered, id).await?;
+        let caller = Some(entered.caller.clone());
+        let wanted = Wanted { id: CheckpointId::new(&self.context), name: None, reason: CheckpointReason::Fork, caller };
+        if stilled.runs {
+            let checkpoint = self.seal_frozen(&environment, place, &keeper, &stilled, wanted).await?;
+            self.bring_to_disk_behind(checkpoint.clone());
+            return Ok(checkpoint);
+        }
+        let _kept = self.layers.read().await;
         if let (None, Some(present)) = (self.layer_to_seal(&environment, &keeper).await?, environment.runtime.checkpoint_id)
             && let Ok(checkpoint) = self.find_checkpoint(entered, present).await
         {
             // Nothing was written since.
             return Ok(checkpoint);
         }
-        let caller = Some(entered.caller.clone());
-        let wanted = Wanted { id: CheckpointId::new(&self.context), name: None, reason: CheckpointReason::Fork, caller };
         let checkpoint = self.seal(&environment, &keeper, wanted).await?;
         self.bring_to_disk_behind(checkpoint.clone());
         Ok(checkpoint)

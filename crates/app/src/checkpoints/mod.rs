@@ -8,6 +8,7 @@ mod create;
 mod diff;
 mod durable;
 mod fork;
+mod freeze;
 mod policy;
 mod remove;
 mod restore;

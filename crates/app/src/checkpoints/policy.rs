@@ -18,7 +18,7 @@ const KEPT: u32 = 10;
 
 impl App {
     /// Looks at every environment of this host whose definition asks for checkpoints at intervals.
-    pub(crate) async fn make_due_checkpoints(&self) -> Result<()> {
+    pub async fn make_due_checkpoints(&self) -> Result<()> {
         let host = self.host;
         let found =
             self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(environments::with_intervals(unit, host).await?) })).await?;
@@ -42,7 +42,7 @@ impl App {
         let since = latest.as_ref().map_or(environment.created_at, |latest| latest.created_at);
         let keeper = self.keeper(&environment)?;
         let due = self.context.now().since(since).as_millis() >= u128::from(every.as_millis());
-        if !due || !keeper.layers()?.is_written(environment.stack.upper_of(environment.sandbox_id)).await? {
+        if !due || !keeper.layers()?.is_written(environment.sandbox_id, &environment.stack).await? {
             return Ok(());
         }
         match self.seal_by_policy(&environment, CheckpointReason::Interval).await {
@@ -70,8 +70,17 @@ impl App {
         self.seal(&environment, &keeper, wanted).await
     }
 
-    /// Deletes the oldest automatic ones that are more than the definition keeps.
-    pub(super) async fn drop_beyond(&self, environment: &Environment) -> Result<()> {
+    /// Deletes the oldest automatic ones that are more than the definition keeps. What others need of them stays.
+    pub(super) fn drop_beyond_behind(&self, environment: &Environment) {
+        let (app, environment) = (self.clone(), environment.clone());
+        self.tasks.spawn(async move {
+            if let Err(error) = app.drop_beyond(&environment).await {
+                tracing::warn!(environment = %environment.id, %error, "old checkpoints could not be deleted yet");
+            }
+        });
+    }
+
+    async fn drop_beyond(&self, environment: &Environment) -> Result<()> {
         let keep = environment.spec.checkpoints.as_ref().and_then(|policy| policy.keep).unwrap_or(KEPT) as usize;
         let (id, context) = (environment.id, self.context.clone());
         let dropped = self

@@ -69,7 +69,7 @@ impl App {
 
     /// Removes layers that neither a sandbox nor a checkpoint needs: of those that lie by themselves, and of these. What was made before a
     /// backup was restored may hold somebody's work, and stays. Answers how many went.
-    pub(crate) async fn drop_layers(&self, besides: &[LayerId]) -> Result<u64> {
+    pub async fn drop_layers(&self, besides: &[LayerId]) -> Result<u64> {
         let restored_at = self.restored_at().await?;
         self.drop_layers_but(besides, |layer| restored_at.is_some_and(|restored_at| layer.made_at() <= restored_at)).await
     }

@@ -62,12 +62,14 @@ impl App {
         let _stilled = self.still(&environment, place, on_running).await?;
         let kept = self.layers.read().await;
         let mut environment = self.get_environment(&entered, id).await?;
+        let mut saved_now = None;
         if request.save {
             let target = CheckpointId::new(&self.context);
             let caller = Some(entered.caller.clone());
             let wanted = Wanted { id: target, name: None, reason: CheckpointReason::BeforeRestore, caller };
             let saved = self.seal(&environment, &keeper, wanted).await?;
             self.bring_to_disk_behind(saved);
+            saved_now = Some(environment);
             environment = self.get_environment(&entered, id).await?;
         }
         let access = environment.spec.sandbox.as_ref().and_then(|sandbox| sandbox.workspace_access);
@@ -96,6 +98,9 @@ impl App {
             })
             .await?;
         drop(kept);
+        if let Some(environment) = saved_now {
+            self.drop_beyond_behind(&environment);
+        }
         // Not before: until then nothing was restored that they would be in the way of.
         if matches!(written, Outcome::New(_)) && access == Some(WorkspaceAccess::CopyOnWrite) {
             place.drop_changes(&beside, None).await?;

@@ -26,13 +26,28 @@ pub(crate) struct Wanted {
     pub caller: Option<Caller>,
 }
 
-/// An environment, and all who share its sandbox, put to sleep. Nobody wakes one of them until this is dropped.
+/// An environment, and all who share its sandbox, put to sleep. Nobody wakes one of them, or starts anything, until this is dropped.
 pub(crate) struct Stilled {
     _gates: Vec<OwnedRwLockWriteGuard<()>>,
+    /// All who share the sandbox.
+    pub all: Vec<EnvironmentId>,
+    /// Something runs, and was left alone: only with [`OnRunning::Freeze`].
+    pub runs: bool,
+}
+
+/// What becomes of the layer that was written to.
+pub(super) enum Sealing {
+    /// It is sealed, and there is another one to write to.
+    Upper,
+    /// Nothing was written to it.
+    Nothing,
+    /// It goes on being written to, and a copy of it is sealed.
+    Copy(LayerId),
 }
 
 impl App {
-    /// Puts an environment to sleep, with all who share its sandbox. The caller holds the lock on its id.
+    /// Puts an environment to sleep, with all who share its sandbox; with [`OnRunning::Freeze`] only if nothing runs in any of them. The caller
+    /// holds the lock on its id.
     pub(crate) async fn still(&self, environment: &Environment, place: &dyn Place, on_running: OnRunning) -> Result<Stilled> {
         // In one order, so that two of them never wait for each other.
         let mut gates = Vec::new();
@@ -40,17 +55,20 @@ impl App {
         for other in &all {
             gates.push(self.gates.shut(*other).await);
         }
+        let mut runs = false;
         for other in &all {
             // What a command left behind in the background counts as well.
             let running = place.activity(*other).await?.map_or(0, |activity| activity.processes + activity.background);
-            if running > 0 && on_running != OnRunning::Stop {
-                return Err(busy(environment, running, on_running));
+            if running > 0 && on_running == OnRunning::Busy {
+                return Err(busy(environment, running));
             }
+            runs |= running > 0;
         }
-        for other in &all {
+        let runs = runs && on_running == OnRunning::Freeze;
+        for other in all.iter().filter(|_| !runs) {
             self.lay_down(place, *other, false).await?;
         }
-        Ok(Stilled { _gates: gates })
+        Ok(Stilled { _gates: gates, all, runs })
     }
 
     /// Seals what is there now. The caller has stilled it, and holds `self.layers` for reading.
@@ -63,21 +81,28 @@ impl App {
         let layer = self.layer_to_seal(environment, keeper).await?;
         let topmost = layer.or_else(|| environment.stack.below.first().copied());
         let sealed_in = keeper.layers()?.seal(topmost.unwrap_or_else(|| LayerId::first_of(environment.sandbox_id))).await?;
-        let (context, environment) = (self.context.clone(), environment.clone());
-        let is_new = layer.is_some();
-        let again = environment.clone();
-        let sealed = self
-            .store
-            .write(move |unit| Box::pin(async move { write(unit, &context, &environment, wanted, sealed_in, is_new).await }))
-            .await?;
-        self.compact_behind(&again);
+        let sealing = if layer.is_some() { Sealing::Upper } else { Sealing::Nothing };
+        let sealed = self.write_sealed(environment, wanted, sealed_in, sealing).await?;
+        self.compact_behind(environment);
         Ok(sealed)
+    }
+
+    pub(super) async fn write_sealed(
+        &self,
+        environment: &Environment,
+        wanted: Wanted,
+        sealed_in: String,
+        sealing: Sealing,
+    ) -> Result<Checkpoint> {
+        let (context, environment) = (self.context.clone(), environment.clone());
+        self.store.write(move |unit| Box::pin(async move { write(unit, &context, &environment, wanted, sealed_in, sealing).await })).await
     }
 
     /// The layer that was written to; none when that did not happen since the last one was sealed.
     pub(super) async fn layer_to_seal(&self, environment: &Environment, keeper: &Keeper) -> Result<Option<LayerId>> {
         let upper = environment.stack.upper_of(environment.sandbox_id);
-        let written = environment.stack.below.is_empty() || keeper.layers()?.is_written(upper).await?;
+        let (sandbox, stack) = (environment.sandbox_id, &environment.stack);
+        let written = stack.below.is_empty() || keeper.layers()?.is_written(sandbox, stack).await?;
         Ok(written.then_some(upper))
     }
 
@@ -109,10 +134,19 @@ async fn write(
     environment: &Environment,
     wanted: Wanted,
     sealed_in: String,
-    is_new: bool,
+    sealing: Sealing,
 ) -> Result<Checkpoint> {
     let sandbox = unchanged(unit, environment).await?;
     let now = context.now();
+    let layers = match sealing {
+        Sealing::Upper => sandbox.stack.all(sandbox.id),
+        Sealing::Nothing => sandbox.stack.below.clone(),
+        Sealing::Copy(layer) => std::iter::once(layer).chain(sandbox.stack.below.iter().copied()).collect(),
+    };
+    let stack = match sealing {
+        Sealing::Upper => Stack { upper: Some(LayerId::new(context)), below: layers.clone() },
+        Sealing::Nothing | Sealing::Copy(_) => sandbox.stack.clone(),
+    };
     let checkpoint = Checkpoint {
         id: wanted.id,
         project_id: environment.project_id,
@@ -127,15 +161,16 @@ async fn write(
         durable_at: None,
         setup_version: environments::setup_version(unit, environment.id).await?,
         message: None,
-        layers: if is_new { sandbox.stack.all(sandbox.id) } else { sandbox.stack.below.clone() },
+        layers,
         host_id: sandbox.host_id,
         sealed_in: Some(sealed_in),
     };
     checkpoints::insert(unit, &checkpoint).await?;
-    let upper = if is_new { Some(LayerId::new(context)) } else { sandbox.stack.upper };
-    let stack = Stack { upper, below: checkpoint.layers.clone() };
     checkpoints::set_stack(unit, sandbox.id, &stack, Some(checkpoint.id), now).await?;
-    let act = act(environment, "environment.checkpoint", &checkpoint);
+    let mut act = act(environment, "environment.checkpoint", &checkpoint);
+    if matches!(sealing, Sealing::Copy(_)) {
+        act.details.push(("frozen", true.into()));
+    }
     match &wanted.caller {
         Some(caller) => record(unit, context, caller, act).await?,
         None => record_own(unit, context, act).await?,
@@ -163,15 +198,9 @@ pub(super) fn act<'a>(environment: &Environment, action: &'a str, checkpoint: &C
     Act { project: environment.project_id, action, target_type: "environment", target_id: environment.id.to_string(), details }
 }
 
-fn busy(environment: &Environment, running: u64, on_running: OnRunning) -> Error {
+fn busy(environment: &Environment, running: u64) -> Error {
     let what = if running == 1 { "a process runs".to_owned() } else { format!("{running} processes run") };
-    let error = if on_running == OnRunning::Freeze {
-        let message = format!("{what} in environment `{}`, and nothing can be made to stand still there yet", environment.name);
-        Error::new(Code::CheckpointNeedsStop, message)
-    } else {
-        Error::new(Code::EnvironmentBusy, format!("{what} in environment `{}`", environment.name))
-    };
-    error
+    Error::new(Code::EnvironmentBusy, format!("{what} in environment `{}`", environment.name))
         .detail("processes", running)
         .suggestion("wait for them, or let them be ended with `on_running: stop` (`--stop`); `stead ps` shows them")
 }

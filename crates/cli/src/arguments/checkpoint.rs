@@ -32,8 +32,9 @@ pub enum CheckpointCommand {
 Examples:
   stead checkpoint create web
   stead checkpoint create web before-upgrade --stop
+  stead checkpoint create web --freeze
 
-The environment sleeps afterwards and wakes for its next command.")]
+The environment sleeps afterwards and wakes for its next command, unless something runs in it that --freeze lets go on.")]
 pub struct Create {
     #[command(flatten)]
     pub reference: Reference,
@@ -52,7 +53,7 @@ pub struct Running {
     /// End what runs in it
     #[arg(long)]
     pub stop: bool,
-    /// Let what runs in it stand still for a moment; refused for now while something runs
+    /// Let what runs in it stand still for a moment; needs a data directory on XFS or Btrfs
     #[arg(long, conflicts_with = "stop")]
     pub freeze: bool,
 }

@@ -244,7 +244,7 @@ impl Connection {
     }
 
     /// Says something whose answer nobody waits for. Whether it can still be heard.
-    fn tell(&self, call: Call) -> bool {
+    pub(super) fn tell(&self, call: Call) -> bool {
         if !self.understands(&call) {
             return !self.is_gone();
         }

@@ -6,8 +6,10 @@ mod handed;
 mod outgoing;
 mod spawner;
 mod stewards;
+mod still;
 
 pub use connection::{Connection, Follower, Trouble};
 pub use errand::ErrandStream;
 pub use spawner::Spawner;
 pub use stewards::Stewards;
+pub use still::Still;

@@ -492,7 +492,11 @@ impl Attempts {
 
 async fn connect(directory: &std::path::Path) -> io::Result<UnixStream> {
     let (_held, path) = socket_path::short(directory)?;
-    UnixStream::connect(path).await
+    match UnixStream::connect(path).await {
+        // Whoever listened left before it took us: as if nobody had listened.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Err(io::ErrorKind::ConnectionRefused.into()),
+        outcome => outcome,
+    }
 }
 
 fn broken(error: impl std::fmt::Display) -> Trouble {

@@ -30,6 +30,7 @@ pub fn mark(process: ProcessId) -> Vec<u8> {
 impl Steward {
     pub(super) fn call(&mut self, peer: u64, request: Request, bytes: &[u8]) {
         let number = request.number;
+        let Some(request) = self.hold_back(peer, request, bytes) else { return };
         let answered = match request.call {
             Call::Hello { .. } => Ok(Some(self.hello())),
             Call::Start(start) => self.start(peer, number, &start),
@@ -46,6 +47,8 @@ impl Steward {
             Call::Barrier { fence } => self.barrier(fence).map(Some),
             Call::Adopt { blueprint } => self.adopt(*blueprint).map(Some),
             Call::Errand { fence, writes } => self.errand(peer, fence, writes).map(|()| None),
+            Call::Freeze { at_most_milliseconds } => self.freeze(peer, number, at_most_milliseconds),
+            Call::Thaw => self.thaw(peer).map(Some),
         };
         match answered {
             Ok(None) => {}
@@ -241,6 +244,10 @@ impl Steward {
     }
 
     fn sleep(&mut self, peer: u64, number: u64, at_once: bool) {
+        if !at_once {
+            // To be told to end they have to hear it. At once they end as they stand.
+            self.go_on();
+        }
         let now = clock::milliseconds();
         let deadline = if at_once { now } else { now + GRACE.as_millis() as u64 };
         match &mut self.leaving {

@@ -165,6 +165,7 @@ impl Steward {
         let disk = self.disk.as_ref().filter(|_| !self.inside.is_over()).and_then(|disk| disk.due);
         let look = Some(self.last_look + LOOK_EVERY);
         let rest = self.rest_at.filter(|_| self.processes.is_empty());
+        let stillness = self.stillness_due();
         let now = clock::milliseconds();
         let followers = self.processes.values().filter_map(|kept| kept.followers.as_ref()?.due(now));
         let news = self.processes.values().filter_map(|kept| kept.news_due());
@@ -179,12 +180,14 @@ impl Steward {
             .chain(self.stalled_until)
             .chain(relay)
             .chain(disk)
+            .chain(stillness)
             .min()
     }
 
     /// Does what is due.
     pub(super) fn tend(&mut self) {
         let now = clock::milliseconds();
+        self.tend_stillness(now);
         self.end_the_overdue(now);
         self.watch_disk(now);
         if self.processes.is_empty() && self.rest_at.is_some_and(|rest_at| rest_at <= now) {
@@ -293,6 +296,8 @@ impl Steward {
     pub(super) fn leave(&mut self) {
         self.egress.iter_mut().for_each(Egress::end);
         self.inside.end();
+        // Whoever waits for what is over now is told so.
+        self.go_on();
         self.end_what_is_left(ExitCause::Signaled);
         for kept in self.processes.values_mut() {
             let _ = kept.log.sync();

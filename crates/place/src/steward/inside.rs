@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use stead_egress::policy::{Access, Policy, PolicyText};
-use stead_sandbox::cgroup::{Availability, Group, Limits};
+use stead_sandbox::cgroup::{Availability, Freezer, Group, Limits};
 use stead_sandbox::{Bind, Event, Network, Outlet, Outlets, Overlay, Place, Plan, RootView, Skeleton};
 
 use crate::blueprint::{self, Blueprint, PROXY_PORT, WorkspaceKind};
@@ -22,6 +22,8 @@ pub struct Inside {
     place: Option<Place>,
     /// Where its limits are kept, if it has any.
     group: Option<Group>,
+    /// What has it stand still, once that was asked for.
+    freezer: Option<Freezer>,
     /// Init, as the host calls it.
     pid: i32,
     /// Held for as long as its root is in use.
@@ -45,7 +47,7 @@ impl Inside {
         match made {
             Ok((place, done)) => {
                 let mounts = place.hold_mounts();
-                Ok((Self { pid: place.pid(), place: Some(place), group, _image: image, written, _mounts: mounts }, done))
+                Ok((Self { pid: place.pid(), place: Some(place), group, freezer: None, _image: image, written, _mounts: mounts }, done))
             }
             Err(error) => {
                 let _ = group.map_or(Ok(()), |group| group.remove());
@@ -83,8 +85,30 @@ impl Inside {
     /// Ends everything inside, whatever it is doing, and waits until it is gone.
     pub fn end(&mut self) {
         if let Some(place) = self.place.take() {
+            // Who stands still does not hear that it is over, and is not to go on before it does.
+            let _ = self.freezer.as_ref().map_or(Ok(()), Freezer::kill);
             place.end();
         }
+    }
+
+    /// What has everything inside stand still: the group that it is in, or one that is made for it now.
+    pub fn freezer(&mut self, blueprint: &Blueprint) -> Result<&Freezer, stead_sandbox::Error> {
+        let made = match (self.freezer.take(), &self.group) {
+            (Some(freezer), _) => freezer,
+            (None, Some(group)) => Freezer::of(group)?,
+            (None, None) => Freezer::create(&Availability::probe(), &blueprint.environment.short())?,
+        };
+        Ok(self.freezer.insert(made))
+    }
+
+    /// Whether nobody inside moves.
+    pub fn is_still(&self) -> Result<bool, stead_sandbox::Error> {
+        self.freezer.as_ref().map_or(Ok(false), |freezer| freezer.is_still(self.pid))
+    }
+
+    pub fn go_on(&self) {
+        // There is nothing that could be done about it but to end everything, which whoever waits may do.
+        let _ = self.freezer.as_ref().map_or(Ok(()), Freezer::thaw);
     }
 
     pub fn is_over(&self) -> bool {
@@ -129,6 +153,9 @@ impl Inside {
         // By a word of its own: other processes may have copies of the descriptors for a moment longer.
         for layer in self.written.drain(..) {
             let _ = flock(&layer, FlockOperation::Unlock);
+        }
+        if let Some(freezer) = self.freezer.take() {
+            let _ = freezer.kill().and_then(|()| freezer.remove());
         }
         if let Some(group) = self.group.take() {
             let _ = group.kill().and_then(|()| group.remove());
@@ -179,6 +206,18 @@ fn group(blueprint: &Blueprint) -> stead_sandbox::Result<Option<Group>> {
         return Ok(None);
     }
     Group::create(&Availability::probe(), &blueprint.environment.short(), limits).map(Some)
+}
+
+/// Ends what a steward left that was killed, and removes the group that it is in.
+pub fn clear_left(blueprint: &Blueprint) {
+    clear_group(&Availability::probe(), &blueprint.environment.short());
+}
+
+pub fn clear_group(available: &Availability, name: &str) {
+    if let Ok(Some(group)) = Group::open(available, name) {
+        // Its init ends by itself a moment after its keeper; whatever is slower is helped.
+        let _ = group.kill().and_then(|()| group.remove());
+    }
 }
 
 /// Processes that this one is the parent of, as the kernel lists them.

@@ -13,6 +13,7 @@ mod kept;
 mod peer;
 mod starts;
 mod stdin;
+mod stillness;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -29,9 +30,11 @@ use stead_domain::ids::ProcessId;
 use self::disk::Disk;
 use self::egress::Egress;
 use self::inside::Inside;
+pub use self::inside::clear_group;
 use self::kept::{Hold, Kept};
 use self::peer::Peer;
 use self::starts::Starts;
+use self::stillness::Stillness;
 use crate::blueprint::Blueprint;
 use crate::log;
 use crate::protocol::{Answer, Refusal, Word};
@@ -82,6 +85,8 @@ struct Steward {
     /// They have, and nothing has happened since.
     resting: bool,
     leaving: Option<Leaving>,
+    /// Everything inside stands still.
+    stillness: Option<Stillness>,
 }
 
 /// Somebody asked it to end everything.
@@ -118,6 +123,10 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
         Err(error) => return refuse(first, Refusal::StorageFull { message: error.to_string() }),
     };
     let directory = blueprint.run.clone();
+    if socket_path::is_there(&directory) {
+        // The one before us was killed. Everything inside ends with it, unless it stood still.
+        inside::clear_left(&blueprint);
+    }
     // Files of our own are made while others put the place together; each may have to wait for the disk.
     let beside = || (prepare(&directory), first.is_waiting().then(|| log::spare(&blueprint.logs).ok()).flatten());
     let (mut inside, (listener, spare)) = match Inside::make_while(&blueprint, beside) {
@@ -180,6 +189,7 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
         rest_at: Some(clock::milliseconds() + REST_AFTER),
         resting: false,
         leaving: None,
+        stillness: None,
     };
     if ready.is_ok() {
         steward.peers.insert(0, first);

@@ -30,7 +30,8 @@ impl House {
         let data = directory.path().join("data");
         std::fs::create_dir_all(data.join("workspace")).unwrap();
         let stewards = stewards(&data);
-        Self { _directory: directory, data, stewards, context: stead_testing::context(1).0 }
+        // Ids of its own: groups of processes are called by them, and other tests run at the same time.
+        Self { _directory: directory, data, stewards, context: stead_testing::context(u64::from(std::process::id())).0 }
     }
 
     pub fn blueprint(&self, environment: EnvironmentId) -> Blueprint {

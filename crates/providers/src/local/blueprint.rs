@@ -12,7 +12,7 @@ use stead_place::blueprint::{Bind, Blueprint, Image, Limits, Network, PROXY_PORT
 
 use super::host_paths::HostPaths;
 use super::images;
-use super::layers::Located;
+use super::layers::{self, Located};
 
 /// Far above the ids of people, services and other tools' ranges; those of whole systems above those of single users.
 const FIRST_USER: u32 = 0x6000_0000;
@@ -129,11 +129,7 @@ impl Site<'_> {
         let system = layer.join("system");
         match self.image {
             None => system,
-            Some(images::Image { digest: Some(digest), .. }) => {
-                let digest: String = digest.trim_start_matches("sha256:").chars().take(32).collect();
-                system.join(format!("image-{digest}"))
-            }
-            Some(_) => system.join("image"),
+            Some(image) => system.join(layers::name_of(image.digest.as_deref())),
         }
     }
 }

@@ -85,9 +85,9 @@ impl Local {
         let spare = Spare::open(data_dir.join("spare/sandboxes")).map_err(failed)?;
         let images = Arc::new(Images::open(data_dir.join("images"), trash.clone()).map_err(failed)?);
         let shelf = Arc::new(Shelf::open(data_dir, root.clone()).map_err(failed)?);
-        shelf.clear().map_err(failed)?;
+        shelf.clear(&trash).map_err(failed)?;
         let trash = Arc::new(Trash::open(trash).map_err(failed)?);
-        let layers = LocalLayers { shelf, trash: Arc::clone(&trash) };
+        let layers = LocalLayers { shelf, trash: Arc::clone(&trash), images: Arc::clone(&images), skeleton: skeleton(data_dir) };
         Ok(Self { root, trash, layers, host, host_paths, images, sync, spare, place: None })
     }
 

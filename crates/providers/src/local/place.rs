@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use stead_app::{
-    Activity, EgressPiece, EgressStart, Errand, Follower, Frame, Mark, Output, Place, PlaceError, Premises, Progress, StartProcess,
+    Activity, EgressPiece, EgressStart, Errand, Follower, Frame, Mark, Output, Place, PlaceError, Premises, Progress, StartProcess, Still,
 };
 use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::files::{FileOrder, FileWord};
@@ -357,6 +357,18 @@ impl Place for LocalPlace {
         self.stewards.sleep(environment, at_once).await.map_err(said)
     }
 
+    async fn freeze(&self, environment: EnvironmentId, at_most: Duration) -> Result<Option<Box<dyn Still>>> {
+        match self.stewards.freeze(environment, at_most).await {
+            Ok(still) => Ok(still.map(|still| Box::new(StandingStill(still)) as Box<dyn Still>)),
+            // Whatever it was, it can be stopped.
+            Err(Trouble::Refused(Refusal::CannotStandStill { message })) => Err(PlaceError::NeedsStop(message)),
+            Err(foreign @ Trouble::Foreign { .. }) => Err(PlaceError::NeedsStop(foreign.to_string())),
+            // It leaves, or has just been killed: nothing inside moves any more, and nobody is to be left that stands.
+            Err(Trouble::Gone | Trouble::Refused(Refusal::Leaving)) => Err(PlaceError::CutOff),
+            Err(trouble) => Err(said(trouble)),
+        }
+    }
+
     async fn activity(&self, environment: EnvironmentId) -> Result<Option<Activity>> {
         let connection = match self.stewards.find(environment).await {
             Ok(Some(connection)) => connection,
@@ -479,6 +491,15 @@ fn port_problem(port: u16, why: PortProblem, said: &str) -> PlaceError {
     }
 }
 
+struct StandingStill(stead_place::client::Still);
+
+#[async_trait]
+impl Still for StandingStill {
+    async fn thaw(self: Box<Self>) -> Result<()> {
+        self.0.thaw().await.map_err(cut_off)
+    }
+}
+
 struct Following(stead_place::client::Follower);
 
 impl Follower for Following {
@@ -518,6 +539,8 @@ fn said(trouble: Trouble) -> PlaceError {
             Refusal::StorageFull { message } => PlaceError::StorageFull(message),
             Refusal::Failed { message } => PlaceError::Failed(message),
             Refusal::Outdated => PlaceError::Outdated,
+            Refusal::CannotStandStill { message } => PlaceError::NeedsStop(message),
+            Refusal::Thawed => PlaceError::NeedsStop("not everything stood still for as long as it took".to_owned()),
             Refusal::Leaving => PlaceError::Failed("the keeper of the environment was leaving; try again".to_owned()),
         },
         Trouble::Outdated => PlaceError::Outdated,

@@ -99,6 +99,11 @@ impl Images {
         self.directory.join(digest.strip_prefix("sha256:").unwrap_or(digest).to_ascii_lowercase())
     }
 
+    /// Where they are unpacked.
+    pub fn path(&self) -> &Path {
+        &self.directory
+    }
+
     /// Where the root of a definition's image is, without looking whether it is there.
     pub fn find(&self, path: &Path, digest: Option<&str>) -> Image {
         match digest {

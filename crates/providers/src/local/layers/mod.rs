@@ -8,7 +8,9 @@
 mod compare;
 mod durable;
 mod identity;
-mod merging;
+mod making;
+mod systems;
+mod written;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -20,8 +22,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use stead_app::{DifferencePage, Layers, PlaceError, ProviderError, View, Wanted};
 use stead_domain::checkpoint::Stack;
+use stead_domain::definition::Spec;
 use stead_domain::ids::{LayerId, SandboxId};
 
+use self::systems::Systems;
+pub use self::systems::name_of;
+use super::images::Images;
 use super::trash::Trash;
 use super::{blocking, tree};
 
@@ -34,8 +40,8 @@ const SEALED: &str = "sealed";
 /// Begins the name of a layer that is being moved out of the directory of its sandbox.
 const MOVING: &str = ".moving-";
 
-/// Begins the name of a layer that is being made of others.
-const MERGING: &str = ".merging-";
+/// Begins the name of a layer that is being made of others, or of another.
+const MAKING: &str = ".merging-";
 
 /// Where layers lie.
 pub struct Shelf {
@@ -58,17 +64,6 @@ impl Shelf {
         let layers = data_dir.join("layers");
         make_directory(&layers)?;
         Ok(Self { layers: layers.canonicalize()?, sandboxes: sandboxes.canonicalize()?, moving: Mutex::default() })
-    }
-
-    /// Nobody merges any more: what a server left that was ended while it did goes.
-    pub fn clear(&self) -> Result<()> {
-        for entry in fs::read_dir(&self.layers)? {
-            let entry = entry?;
-            if entry.file_name().to_string_lossy().starts_with(MERGING) {
-                fs::remove_dir_all(entry.path())?;
-            }
-        }
-        Ok(())
     }
 
     pub fn path(&self) -> &Path {
@@ -144,19 +139,6 @@ impl Shelf {
         make_directory(&shelved.join(PARTS[0]))
     }
 
-    /// Whether something may have been written to a layer: it was mounted over others, or is the lowest and has something in it.
-    fn is_written(&self, layer: LayerId) -> Result<bool> {
-        let lies = if self.shelved(layer).is_dir() { self.shelved(layer) } else { self.home(layer) };
-        if lies.join("work").exists() {
-            return Ok(true);
-        }
-        match fs::read_dir(lies.join(PARTS[0])) {
-            Ok(mut entries) => Ok(entries.next().is_some() || lies.join(PARTS[1]).exists()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Those that lie by themselves.
     fn list(&self) -> Result<Vec<LayerId>> {
         let mut found = Vec::new();
@@ -205,6 +187,16 @@ impl Drop for Asked {
 pub struct LocalLayers {
     pub shelf: Arc<Shelf>,
     pub trash: Arc<Trash>,
+    pub images: Arc<Images>,
+    pub skeleton: PathBuf,
+}
+
+impl LocalLayers {
+    fn emptied_unless(&self, nothing_was_left: bool) {
+        if !nothing_was_left {
+            self.trash.empty_behind();
+        }
+    }
 }
 
 #[async_trait]
@@ -235,13 +227,30 @@ impl Layers for LocalLayers {
         compare::differences(self.shelf.clone(), before.clone(), after.clone(), which.clone()).await
     }
 
-    async fn merge(&self, layers: &[LayerId], into: LayerId) -> Result<bool, PlaceError> {
-        merging::merge(self.shelf.clone(), layers.to_vec(), into).await
+    async fn merge(&self, layers: &[LayerId], into: LayerId, spec: &Spec) -> Result<bool, PlaceError> {
+        let image = spec.image().map(|(path, digest)| self.images.find(Path::new(path), digest));
+        let systems = Systems { skeleton: self.skeleton.clone(), images: self.images.path().to_owned(), image };
+        let merged = making::merge(self.shelf.clone(), self.trash.path().to_owned(), layers.to_vec(), into, systems).await;
+        self.emptied_unless(matches!(merged, Ok(true)));
+        merged
     }
 
-    async fn place_merged(&self, layer: LayerId) -> Result<(), ProviderError> {
+    async fn copy(&self, layer: LayerId, into: LayerId) -> Result<(), PlaceError> {
+        let copied = making::copy(self.shelf.clone(), self.trash.path().to_owned(), layer, into).await;
+        self.emptied_unless(copied.is_ok());
+        copied
+    }
+
+    async fn place_made(&self, layer: LayerId) -> Result<(), ProviderError> {
         let shelf = self.shelf.clone();
-        blocking(move || shelf.place_merged(layer)).await
+        blocking(move || shelf.place_made(layer)).await
+    }
+
+    async fn drop_made(&self, layer: LayerId) -> Result<(), ProviderError> {
+        let (shelf, trash) = (self.shelf.clone(), self.trash.path().to_owned());
+        let dropped = blocking(move || shelf.drop_made(layer, &trash)).await?;
+        self.emptied_unless(!dropped);
+        Ok(())
     }
 
     async fn forget_identity(&self, sandbox: SandboxId, stack: &Stack) -> Result<(), ProviderError> {
@@ -253,9 +262,9 @@ impl Layers for LocalLayers {
         .await
     }
 
-    async fn is_written(&self, layer: LayerId) -> Result<bool, ProviderError> {
-        let shelf = self.shelf.clone();
-        blocking(move || shelf.is_written(layer)).await
+    async fn is_written(&self, sandbox: SandboxId, stack: &Stack) -> Result<bool, ProviderError> {
+        let (shelf, stack) = (self.shelf.clone(), stack.clone());
+        blocking(move || written::is_written(&shelf.locate(sandbox, &stack)?)).await
     }
 
     async fn list(&self) -> Result<Vec<LayerId>, ProviderError> {

@@ -1,6 +1,7 @@
 //! Owner, mode, times and extended attributes, from one entry to another.
 
-use std::ffi::OsStr;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -60,8 +61,21 @@ pub fn times(stat: &Stat) -> Timestamps {
 const CARRIED: &[&[u8]] = &[b"user.", b"trusted.", b"system.posix_acl_", b"security.capability"];
 
 fn extended(from: BorrowedFd<'_>, to: BorrowedFd<'_>, marks: Marks) -> io::Result<()> {
+    for (name, value) in read(from, marks)? {
+        fsetxattr(to.as_fd(), &name, &value, XattrFlags::empty())?;
+    }
+    Ok(())
+}
+
+/// The extended attributes of something, without those of the kernel's overlay.
+pub fn own(of: impl AsFd) -> io::Result<BTreeMap<OsString, Vec<u8>>> {
+    read(of.as_fd(), Marks::Left)
+}
+
+fn read(from: BorrowedFd<'_>, marks: Marks) -> io::Result<BTreeMap<OsString, Vec<u8>>> {
+    let mut found = BTreeMap::new();
     let list = match grown(|buffer| flistxattr(from, buffer)) {
-        Err(error) if error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => return Ok(()),
+        Err(error) if error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => return Ok(found),
         outcome => outcome?,
     };
     for name in list.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
@@ -71,12 +85,12 @@ fn extended(from: BorrowedFd<'_>, to: BorrowedFd<'_>, marks: Marks) -> io::Resul
         }
         let name = OsStr::from_bytes(name);
         match grown(|buffer| fgetxattr(from, name, buffer)) {
-            Ok(value) => fsetxattr(to.as_fd(), name, &value, XattrFlags::empty())?,
+            Ok(value) => drop(found.insert(name.to_owned(), value)),
             Err(error) if error.raw_os_error() == Some(Errno::NODATA.raw_os_error()) => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 /// What the kernel gives no more of than this.

@@ -44,20 +44,22 @@ pub fn parts(layer: &Path) -> io::Result<BTreeSet<PathBuf>> {
     Ok(found)
 }
 
-/// Makes one layer of several, the topmost first. `below` says what lies below all of them, by part: nothing at all when it is empty.
-pub fn merge_layers(layers: &[PathBuf], below: &dyn Fn(&Path) -> Stack, into: &Path, stopped: &AtomicBool) -> Result<()> {
+/// Makes one layer of several, the topmost first. `below` says what lies below all of them, by part: nothing at all when it is empty, and
+/// where it is not, something that is not ours and may change. False when it does not know it.
+pub fn merge_layers(layers: &[PathBuf], below: &dyn Fn(&Path) -> Option<Stack>, into: &Path, stopped: &AtomicBool) -> Result<bool> {
     let top = RelativePath::default();
     let mut all = BTreeSet::new();
     for layer in layers {
         all.extend(parts(layer).at(&top)?);
     }
     for part in all {
+        let Some(below) = below(&part) else { return Ok(false) };
         let stack = Stack::new(layers.iter().map(|layer| layer.join(&part)));
-        let (below, target) = (below(&part), make_way(into, &part).at(&top)?);
+        let target = make_way(into, &part).at(&top)?;
         let below = if below.layers.is_empty() { Below::Nothing } else { Below::Layers(&below) };
         merge(&stack, below, &target, stopped).map_err(|trouble| trouble.in_part(&part))?;
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Makes a copy of one layer that shares its blocks.

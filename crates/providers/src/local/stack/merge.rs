@@ -28,7 +28,8 @@ const MOST_LINKS: usize = 256;
 pub enum Below<'a> {
     /// These reach the bottom: nothing has to be hidden.
     Nothing,
-    /// Hidden is what these have. A whiteout for nothing would be listed inside, as a name that is not there.
+    /// Hidden is what these have, and what they may have tomorrow, wherever a directory is seen together with one of theirs. Elsewhere the
+    /// kernel would list a whiteout inside, as a name that is not there.
     Layers(&'a Stack),
 }
 
@@ -85,7 +86,7 @@ impl Merge<'_> {
         match found {
             Found::Nothing => {}
             Found::Whiteout(entry) => {
-                if self.sees_below() && self.below.look(name)?.is_some() {
+                if self.sees_below() {
                     self.whiteout(name, &entry)?;
                 }
             }
@@ -100,7 +101,7 @@ impl Merge<'_> {
 
     /// Whether the present directory is also made of what lies below.
     fn sees_below(&self) -> bool {
-        !self.merged.is_closed() && self.below.depth() == self.merged.depth()
+        !self.merged.is_closed() && self.below.depth() == self.merged.depth() && !self.below.parts().is_empty()
     }
 
     fn enter(&mut self, name: &OsStr) -> io::Result<()> {

@@ -5,13 +5,10 @@
 //! and neither the stack nor the number of open files grows with the tree.
 
 pub mod attributes;
-#[cfg_attr(not(test), allow(dead_code, reason = "for checkpoints beside running processes, which come next"))]
 pub mod carry;
 mod contents;
-#[cfg_attr(not(test), allow(dead_code, reason = "for checkpoints beside running processes, which come next"))]
 mod copy;
 mod diff;
-#[cfg_attr(not(test), allow(dead_code, reason = "for checkpoints beside running processes, which come next"))]
 mod layer;
 pub mod marks;
 mod merge;
@@ -26,7 +23,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub use diff::page;
-pub use layer::merge_layers;
+pub use layer::{copy_layer, merge_layers, parts};
 use stead_app::PlaceError;
 use stead_domain::changes::RelativePath;
 pub use text::{Compared, compare_text};

@@ -163,13 +163,40 @@ fn every_part_of_a_layer_is_merged_over_what_it_lies_on() {
     write(&layer("two/system/usr/upper/bin/tool"), "");
     write(&layer("two/system/image-abc/upper/etc/file"), "");
     write(&layer("host/gone"), "of the host");
-    let below = |part: &Path| if part.starts_with("system/usr") { Stack::new([layer("host")]) } else { Stack::default() };
-    merge_layers(&[layer("one"), layer("two")], &below, &layer("merged"), &GO).unwrap();
+    let below = |part: &Path| Some(if part.starts_with("system/usr") { Stack::new([layer("host")]) } else { Stack::default() });
+    assert!(merge_layers(&[layer("one"), layer("two")], &below, &layer("merged"), &GO).unwrap());
     let names: Vec<_> = parts(&layer("merged")).unwrap().into_iter().map(|part| part.display().to_string()).collect();
     assert_eq!(names, ["system/image-abc/upper", "system/usr/upper", "workspace"]);
     assert_eq!(fs::read_to_string(layer("merged/workspace/file")).unwrap(), "new");
     let there = |name: &str| fs::symlink_metadata(layer("merged").join(name)).is_ok();
     assert!(!there("workspace/gone") && there("system/usr/upper/gone") && there("system/usr/upper/bin/tool"));
+    let unknown = |part: &Path| (!part.starts_with("system/image-abc")).then(Stack::default);
+    assert!(!merge_layers(&[layer("one"), layer("two")], &unknown, &layer("not-merged"), &GO).unwrap());
+}
+
+/// What lies below a system is the host's own, and is another one after its next upgrade.
+#[test]
+fn what_was_removed_stays_so_when_the_host_has_it_later() {
+    let directory = TempDir::new().unwrap();
+    let layer = |name: &str| directory.path().join(name);
+    for path in ["one/shared/gone", "one/own/gone", "one/gone"] {
+        whiteout(&layer(path));
+    }
+    for path in ["two/shared/gone", "two/own/gone", "two/gone", "host/shared/other", "host/other"] {
+        write(&layer(path), "");
+    }
+    let (upper, host) = (Stack::new([layer("one"), layer("two")]), Stack::new([layer("host")]));
+    merge(&upper, Below::Layers(&host), &layer("merged"), &GO).unwrap();
+    let merged = Stack::new([layer("merged"), layer("host")]);
+    let seen = |stack: &Stack| views::of_stack(stack);
+    let before = seen(&merged);
+    assert_eq!(before, seen(&Stack::new([layer("one"), layer("two"), layer("host")])));
+    if let Some(listed) = phantoms(&merged) {
+        assert_eq!(listed, Vec::<PathBuf>::new());
+    }
+    write(&layer("host/shared/gone"), "");
+    write(&layer("host/gone"), "");
+    assert_eq!(seen(&merged), before);
 }
 
 #[test]

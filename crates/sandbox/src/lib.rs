@@ -7,6 +7,7 @@
 
 mod apart;
 mod arguments;
+mod attached;
 mod capabilities;
 pub mod cgroup;
 mod devices;

@@ -6,6 +6,7 @@ mod egress;
 mod files;
 mod hostile;
 mod image;
+mod limits;
 mod ports;
 mod setup;
 mod trees;

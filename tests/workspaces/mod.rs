@@ -8,6 +8,7 @@ mod hostile;
 mod image;
 mod limits;
 mod ports;
+mod quota;
 mod setup;
 mod trees;
 

@@ -26,6 +26,7 @@ pub mod peer;
 mod place;
 mod plan;
 mod protect;
+pub mod quota;
 mod reserve;
 mod root;
 mod seccomp;

@@ -15,7 +15,7 @@ use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
 use stead_domain::ports::{ListeningPort, PortOrder, PortProblem, PortWord};
 use stead_domain::process::{OutputStream, TerminalSize};
 use stead_place::Directories;
-use stead_place::blueprint::{Blueprint, Network};
+use stead_place::blueprint::{Blueprint, Network, Quota};
 use stead_place::client::{ErrandStream, Spawner, Stewards, Trouble};
 use stead_place::log::{self, Piece};
 use stead_place::protocol::{self, Answer, Call, Refusal, Start};
@@ -29,6 +29,7 @@ use super::host_paths::HostPaths;
 use super::images::Images;
 use super::journal;
 use super::layers::Shelf;
+use super::projects::{self, Projects};
 use super::relay::Relay;
 use super::stack::Stack;
 
@@ -57,6 +58,7 @@ pub struct LocalPlace {
     /// How much is kept of the output of one process.
     log_bytes: u64,
     abilities: Known,
+    projects: Arc<Projects>,
 }
 
 impl LocalPlace {
@@ -90,6 +92,7 @@ impl LocalPlace {
             reachable,
             log_bytes,
             abilities,
+            projects: Arc::default(),
         }
     }
 
@@ -122,6 +125,7 @@ impl LocalPlace {
             self.abilities.settled().await;
             self.abilities.now().leave_out(&mut blueprint.limits);
         }
+        blueprint.quota = self.quota(premises, blueprint.limits.disk_bytes.is_some()).await?;
         if matches!(blueprint.network, Network::Relayed { .. }) {
             self.relay.ensure().await.map_err(|error| PlaceError::CannotBeMade {
                 message: format!("the relay, which everything that leaves goes through, cannot be started: {error}"),
@@ -129,6 +133,36 @@ impl LocalPlace {
             })?;
         }
         Ok(blueprint)
+    }
+
+    /// What the filesystem is to hold to a bound, where it can. A sandbox that was bounded once is told when it is not any more.
+    async fn quota(&self, premises: &Premises, is_bounded: bool) -> Result<Option<Quota>> {
+        if is_bounded {
+            // Nothing is watched that could be held, only because that is not known yet.
+            self.abilities.settled().await;
+        }
+        if self.abilities.now().quota.is_some() {
+            return Ok(None);
+        }
+        let cannot = |error: std::io::Error| PlaceError::CannotBeMade {
+            message: format!("the filesystem does not hold its files to a bound: {error}"),
+            suggestion: "try again; `stead doctor` says what the filesystem of the data directory can do".to_owned(),
+        };
+        let directory = self.sandbox(premises.sandbox);
+        let known = projects::of(&directory).map_err(cannot)?;
+        if !is_bounded {
+            return Ok(known.map(|project| Quota { directory, project }));
+        }
+        let upper = self.shelf.locate(premises.sandbox, &premises.stack).map_err(cannot)?.upper;
+        if let Some(project) = known
+            && (upper == directory || projects::of(&upper).map_err(cannot)? == known)
+        {
+            return Ok(Some(Quota { directory, project }));
+        }
+        let (projects, sandbox) = (Arc::clone(&self.projects), directory.clone());
+        let settled = spawn_blocking(move || projects.settle(&sandbox, &upper)).await;
+        let project = settled.map_err(|error| PlaceError::Failed(error.to_string()))?.map_err(cannot)?;
+        Ok(Some(Quota { directory, project }))
     }
 
     /// Whether what failed was of that moment: the relay ended, or a layer lies elsewhere by now because the sandbox is gone that it lay in.

@@ -103,6 +103,18 @@ fn another_bound_holds_at_once_and_files_over_http_keep_to_it() {
     home.works("head -c 12M /dev/zero > file");
     change(json!(4));
     assert_full(&end(&home, "echo more > more"));
+    // Also for what runs.
+    home.works("rm file more");
+    let body = json!({"argv": ["sh", "-c", "read line; exec head -c 12M /dev/zero > file"], "stdin": "open"});
+    let process = home.path(&format!("/processes/{}", text(&expect(&home.http.post(&home.path("/processes"), body), 201), "id")));
+    change(json!(32));
+    expect(
+        &home.http.send("POST", &format!("{process}/stdin?offset=0"), &[("Content-Type", "application/octet-stream")], Some(b"go\n")),
+        200,
+    );
+    let exit = expect(&home.http.get(&format!("{process}/wait?timeout=60s")), 200)["exit"].clone();
+    assert_eq!((&exit["cause"], &exit["code"]), (&json!("exited"), &json!(0)), "{exit}");
+    change(json!(4));
     let put = |size: usize| home.http.send("PUT", &home.path("/files?path=sent"), &[], Some(&vec![1; size]));
     refused(&put(1 << 20), 507, "storage_full");
     home.works("rm -f file more sent");

@@ -141,28 +141,31 @@ impl LocalPlace {
             // Nothing is watched that could be held, only because that is not known yet.
             self.abilities.settled().await;
         }
-        if self.abilities.now().quota.is_some() {
-            return Ok(None);
+        let known = self.known_quota(premises)?;
+        if !is_bounded || self.abilities.now().quota.is_some() {
+            return Ok(known);
         }
-        let cannot = |error: std::io::Error| PlaceError::CannotBeMade {
-            message: format!("the filesystem does not hold its files to a bound: {error}"),
-            suggestion: "try again; `stead doctor` says what the filesystem of the data directory can do".to_owned(),
-        };
         let directory = self.sandbox(premises.sandbox);
-        let known = projects::of(&directory).map_err(cannot)?;
-        if !is_bounded {
-            return Ok(known.map(|project| Quota { directory, project }));
-        }
-        let upper = self.shelf.locate(premises.sandbox, &premises.stack).map_err(cannot)?.upper;
-        if let Some(project) = known
-            && (upper == directory || projects::of(&upper).map_err(cannot)? == known)
+        let upper = self.shelf.locate(premises.sandbox, &premises.stack).map_err(unbounded)?.upper;
+        if let Some(Quota { project, .. }) = known
+            && (upper == directory || projects::of(&upper).map_err(unbounded)? == Some(project))
         {
-            return Ok(Some(Quota { directory, project }));
+            return Ok(known);
         }
         let (projects, sandbox) = (Arc::clone(&self.projects), directory.clone());
         let settled = spawn_blocking(move || projects.settle(&sandbox, &upper)).await;
-        let project = settled.map_err(|error| PlaceError::Failed(error.to_string()))?.map_err(cannot)?;
+        let project = settled.map_err(|error| PlaceError::Failed(error.to_string()))?.map_err(unbounded)?;
         Ok(Some(Quota { directory, project }))
+    }
+
+    /// The same, of a sandbox that was bounded before.
+    fn known_quota(&self, premises: &Premises) -> Result<Option<Quota>> {
+        if self.abilities.now().quota.is_some() {
+            return Ok(None);
+        }
+        let directory = self.sandbox(premises.sandbox);
+        let known = projects::of(&directory).map_err(unbounded)?;
+        Ok(known.map(|project| Quota { directory, project }))
     }
 
     /// Whether what failed was of that moment: the relay ended, or a layer lies elsewhere by now because the sandbox is gone that it lay in.
@@ -222,6 +225,13 @@ impl LocalPlace {
 
     async fn call(&self, environment: EnvironmentId, call: Call) -> Result<Answer> {
         self.stewards.call(environment, call, &[]).await.map_err(said)
+    }
+}
+
+fn unbounded(error: std::io::Error) -> PlaceError {
+    PlaceError::CannotBeMade {
+        message: format!("the filesystem does not hold its files to a bound: {error}"),
+        suggestion: "try again; `stead doctor` says what the filesystem of the data directory can do".to_owned(),
     }
 }
 
@@ -384,7 +394,8 @@ impl Place for LocalPlace {
     }
 
     async fn definition_changed(&self, environment: &Premises) -> Result<()> {
-        self.stewards.adopt(&self.blueprint(environment)?).await.map_err(said)
+        let quota = self.known_quota(environment)?;
+        self.stewards.adopt(&Blueprint { quota, ..self.blueprint(environment)? }).await.map_err(said)
     }
 
     async fn sleep(&self, environment: EnvironmentId, at_once: bool) -> Result<()> {

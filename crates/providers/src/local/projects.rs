@@ -89,7 +89,11 @@ fn give_all(path: &Path, project: u32) -> Result<u64> {
     let mut entered = vec![(at.identity(), give_each(&at, project, &mut given)?)];
     while let Some((_, below)) = entered.last_mut() {
         if let Some(name) = below.pop() {
-            at = at.enter(&name)?;
+            // Others may be at work in it, if it is shared: what is gone needs no project, and what came since has it.
+            at = match at.enter(&name) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                outcome => outcome?,
+            };
             let below = give_each(&at, project, &mut given)?;
             entered.push((at.identity(), below));
             continue;
@@ -115,7 +119,10 @@ fn give_each(directory: &Directory, project: u32, given: &mut u64) -> Result<Vec
             continue;
         }
         let name = entry.file_name();
-        quota::give(quota::open(&directory.join(&name))?, project)?;
+        match quota::open(&directory.join(&name)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            file => quota::give(file?, project)?,
+        }
         *given += 1;
         if kind.is_dir() {
             below.push(name);

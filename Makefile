@@ -15,7 +15,7 @@ NEXTEST := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes)
 TESTS := $(if $(NEXTEST),nextest run,test)
 
 .DEFAULT_GOAL := help
-.PHONY: help run deps test lint prove bench install uninstall generate clean
+.PHONY: help run deps test lint prove kernel bench install uninstall generate clean
 .NOTPARALLEL:
 
 help: ## List the targets
@@ -43,6 +43,10 @@ test: deps lint ## Install what is missing, lint, and run every test
 
 prove: deps ## Run every test with the proofs at their full size
 	STEAD_PROVE=1 $(CARGO) $(TESTS) --workspace $(if $(NEXTEST),--profile prove)
+
+kernel: ## Run tests of sandboxes, limits and quotas on Debian's kernel, in QEMU
+	@scripts/dependencies kernel || true
+	scripts/kernel/prove
 
 bench: ## Measure beside native processes and containers; results are written as JSON and as a picture
 	@scripts/dependencies bench || true

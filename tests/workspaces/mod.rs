@@ -6,7 +6,9 @@ mod egress;
 mod files;
 mod hostile;
 mod image;
+mod limits;
 mod ports;
+mod quota;
 mod setup;
 mod trees;
 

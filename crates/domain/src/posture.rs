@@ -22,6 +22,9 @@ text_enum! {
     }
 }
 
+/// Among the values of a field that is not `mounts`: how far the provider goes for it where a directory of the host can be written too.
+pub const BESIDE: &str = "host:rw";
+
 /// For each posture field, each value that the provider knows and how far it goes. A value that is not listed is unsupported.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Capabilities {
@@ -61,10 +64,13 @@ impl Capabilities {
 
     /// What this provider makes of a definition's posture.
     pub fn effective(&self, spec: &Spec) -> Vec<EffectiveField> {
-        spec.posture_fields()
+        let fields = spec.posture_fields();
+        let shares = fields.iter().any(|(field, value)| *field == "mounts" && value == BESIDE);
+        fields
             .into_iter()
             .map(|(field, value)| {
-                let enforcement = self.level(field, &value);
+                let beside = self.fields.get(field).and_then(|values| values.get(BESIDE)).filter(|_| shares && field != "mounts");
+                let enforcement = beside.copied().unwrap_or_else(|| self.level(field, &value));
                 let reason = (enforcement == Enforcement::Unavailable).then(|| self.reason(field, &value).map(str::to_owned)).flatten();
                 EffectiveField { field: field.to_owned(), declared: value, enforcement, reason }
             })
@@ -134,6 +140,20 @@ mod tests {
             .with("sandbox.workspace_access", &[("*", Enforcement::Enforced)])
             .with("sandbox.network_access", &[("*", Enforcement::Enforced)])
             .with("sandbox.package_policy", &[("*", Enforcement::BestEffort)])
+    }
+
+    #[test]
+    fn a_directory_of_the_host_may_take_something_from_a_bound() {
+        let field = "sandbox.resources.disk_mb";
+        let capabilities = open().with(field, &[("*", Enforcement::Enforced), (BESIDE, Enforcement::BestEffort)]);
+        let level = |mounts: serde_json::Value| {
+            let spec = serde_json::json!({ "sandbox": { "resources": { "disk_mb": 64 } }, "mounts": mounts });
+            let effective = capabilities.effective(&serde_json::from_value(spec).unwrap());
+            effective.into_iter().find(|found| found.field == field).map(|found| (found.declared, found.enforcement))
+        };
+        let mount = |access: &str| serde_json::json!([{ "source": "host:/srv", "path": "/srv", "access": access }]);
+        assert_eq!(level(mount("ro")), Some(("64".to_owned(), Enforcement::Enforced)));
+        assert_eq!(level(mount("rw")), Some(("64".to_owned(), Enforcement::BestEffort)));
     }
 
     #[test]

@@ -43,6 +43,9 @@ pub struct Blueprint {
     /// Directories of the host that hold nothing but what is the environment's own: what they occupy is bounded.
     #[serde(default)]
     pub counted: Vec<PathBuf>,
+    /// The filesystem itself holds what is counted to its bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<Quota>,
     /// The inside is root of its own copy of the host's system; what it changes of it lands in layers below this directory.
     #[serde(default)]
     pub system: Option<PathBuf>,
@@ -62,6 +65,14 @@ pub struct Blueprint {
     pub env: Vec<(String, String)>,
     /// Asleep after so long without a process.
     pub idle_milliseconds: u64,
+}
+
+/// What belongs to a project of the filesystem is bounded together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quota {
+    /// Any directory on that filesystem that stays.
+    pub directory: PathBuf,
+    pub project: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen};
 
+use crate::attached;
 use crate::error::{Error, Result, Step};
 use crate::identity::{self, Identity, Translations};
 use crate::kernel;
@@ -42,34 +43,55 @@ pub fn mount_over(
     }
     let own = sealed.iter().map(|path| (path, identity));
     let all = own.chain(overlay.lower.iter().map(|path| (path, lower_identity.0)));
-    let mut lower = all.map(|(path, identity)| layer(path, identity, translations)).collect::<Result<Vec<_>>>()?;
+    let as_they_are = attached::is_needless();
+    // Where trees must be attached elsewhere for a moment, all must be trees.
+    let all_trees = !as_they_are && identity.is_some();
+    let mut lower = all.map(|(path, identity)| layer(path, identity, all_trees, translations)).collect::<Result<Vec<_>>>()?;
     if !reserved.is_empty() {
-        lower.push(reserve(reserved, identity)?);
+        lower.push(Layer { directory: reserve(reserved, identity)?, is_tree: true });
     }
     let parent = match identity {
         // One tree for both, because the kernel wants them in one mount.
         Some(identity) => {
             let tree = Tree::clone_of(parent)?;
             tree.translate_from(open(CWD, &overlay.upper)?.as_fd(), identity, translations)?;
-            tree.into_fd()
+            Layer { directory: tree.into_fd(), is_tree: true }
         }
-        None => open(CWD, parent)?,
+        None => Layer { directory: open(CWD, parent)?, is_tree: false },
     };
-    let (upper, work) = (open(parent.as_fd(), Path::new(upper))?, open(parent.as_fd(), Path::new(work))?);
+    let at = parent.directory.as_fd();
+    let (upper, work) = (open(at, Path::new(upper))?, open(at, Path::new(work))?);
+    let trees: Vec<_> = lower.iter().chain([&parent]).filter(|layer| layer.is_tree).map(|layer| layer.directory.as_fd()).collect();
+    let make = || make(&lower, &upper, &work, overlay.volatile, identity);
+    match identity {
+        _ if as_they_are || trees.is_empty() => make(),
+        Some(_) => attached::elsewhere(&trees, make),
+        None => attached::here(&trees, make),
+    }
+}
+
+/// A directory that is part of an overlay.
+struct Layer {
+    directory: OwnedFd,
+    /// The root of a tree that is attached nowhere yet.
+    is_tree: bool,
+}
+
+fn make(lower: &[Layer], upper: &OwnedFd, work: &OwnedFd, volatile: bool, identity: Option<Identity>) -> Result<Tree> {
     let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC).step("make an overlay")?;
     let set = |key: &str, value: &str| fsconfig_set_string(context.as_fd(), key, value).step(format!("set {key} of an overlay"));
     // By what is held and not by name, so that nobody puts something else there meanwhile, and the inside is not told the names.
-    for layer in &lower {
-        set("lowerdir+", &held(layer))?;
+    for layer in lower {
+        set("lowerdir+", &held(&layer.directory))?;
     }
-    set("upperdir", &held(&upper))?;
-    set("workdir", &held(&work))?;
+    set("upperdir", &held(upper))?;
+    set("workdir", &held(work))?;
     fsconfig_set_flag(context.as_fd(), "userxattr").step("set userxattr of an overlay")?;
     // What the inside writes into attributes must never lead a lookup elsewhere.
     for (key, value) in [("redirect_dir", "nofollow"), ("metacopy", "off"), ("index", "off")] {
         set(key, value)?;
     }
-    if overlay.volatile {
+    if volatile {
         fsconfig_set_flag(context.as_fd(), "volatile").step("set volatile of an overlay")?;
     }
     let created = match identity {
@@ -91,12 +113,16 @@ fn held(layer: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", layer.as_raw_fd())
 }
 
-fn layer(path: &Path, identity: Option<Identity>, translations: &mut Translations) -> Result<OwnedFd> {
+fn layer(path: &Path, identity: Option<Identity>, always_a_tree: bool, translations: &mut Translations) -> Result<Layer> {
     let directory = open(CWD, path)?;
-    let Some(identity) = identity else { return Ok(directory) };
+    if identity.is_none() && !always_a_tree {
+        return Ok(Layer { directory, is_tree: false });
+    }
     let tree = Tree::clone_at(directory.as_fd())?;
-    tree.translate_from(directory.as_fd(), identity, translations)?;
-    Ok(tree.into_fd())
+    if let Some(identity) = identity {
+        tree.translate_from(directory.as_fd(), identity, translations)?;
+    }
+    Ok(Layer { directory: tree.into_fd(), is_tree: true })
 }
 
 /// A layer below all others that holds nothing but names.

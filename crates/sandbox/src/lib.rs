@@ -7,6 +7,7 @@
 
 mod apart;
 mod arguments;
+mod attached;
 mod capabilities;
 pub mod cgroup;
 mod devices;
@@ -25,6 +26,7 @@ pub mod peer;
 mod place;
 mod plan;
 mod protect;
+pub mod quota;
 mod reserve;
 mod root;
 mod seccomp;

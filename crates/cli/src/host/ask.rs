@@ -12,8 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{ROLE, Report};
 use crate::atomic_file::{self, Contents};
 
-/// It takes some hundredths of a second; one that hangs is ended.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// It takes some hundredths of a second, and seconds where the machine is emulated; one that hangs is ended.
+const PATIENCE: Duration = Duration::from_secs(20);
 const LARGEST: usize = 64 * 1024;
 
 fn file(data_dir: &Path) -> PathBuf {

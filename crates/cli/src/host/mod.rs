@@ -115,6 +115,7 @@ impl Report {
             memory: self.obstacle(&[Name::MemoryLimit]),
             pids: self.obstacle(&[Name::PidsLimit]),
             cpus: self.obstacle(&[Name::CpuLimit]),
+            quota: self.obstacle(&[Name::DiskQuota]),
         }
     }
 }

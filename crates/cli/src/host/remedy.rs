@@ -24,6 +24,8 @@ pub enum Remedy {
     /// With the old hierarchies nobody but root can divide one.
     UnifiedCgroups,
     NewerKernel,
+    /// A bound on files is watched, and would be exact with it.
+    ProjectQuota,
 }
 
 impl Remedy {
@@ -43,6 +45,9 @@ impl Remedy {
                 "run the server as the user service `stead` (`systemctl --user enable --now stead`); `stead doctor --fix` delegates the controllers to it"
             }
             Self::UnifiedCgroups => "run the server as root, or boot with systemd.unified_cgroup_hierarchy=1",
+            Self::ProjectQuota => {
+                "put the data directory on ext4 with the features `quota` and `project` (`tune2fs -O quota,project -Q prjquota`, unmounted) or on XFS, mounted with `prjquota`"
+            }
             Self::NewerKernel => "use Linux 6.12 or newer, with `landlock` among its security modules",
         }
     }

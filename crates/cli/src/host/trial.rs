@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 
 use stead_sandbox::cgroup::{Availability, Group, Limits, Support};
-use stead_sandbox::{Bind, Error, Network, Outlets, Overlay, Place, Plan, Skeleton, landlock_version};
+use stead_sandbox::{Bind, Error, Network, Outlets, Overlay, Place, Plan, Skeleton, landlock_version, quota};
 
 use super::remedy::{self, Remedy};
 use super::scratch::Scratch;
@@ -26,6 +26,7 @@ pub fn print(directory: &Path) -> bool {
 
 fn all(directory: &Path) -> Vec<Ability> {
     let mut abilities = match Trials::prepare(directory) {
+        // Its directory is gone when the next one is made.
         Ok(trials) => trials.places(),
         Err(error) => not_tried(&OF_PLACES, &format!("nothing can be tried in {}: {error}", directory.display())),
     };
@@ -186,45 +187,19 @@ fn of_cgroups() -> Remedy {
     if unified { Remedy::DelegateCgroup } else { Remedy::UnifiedCgroups }
 }
 
-/// What the filesystem would bound exactly. Looked up, not tried: it is set for a whole filesystem, by its administrator.
+/// Whether the filesystem holds a directory to a bound. Without that it is watched, so nothing is missing that is needed.
 fn disk_quota(directory: &Path) -> Ability {
-    const BTRFS: u64 = 0x9123_683e;
-    let kind = rustix::fs::statfs(directory).map_or(0, |found| found.f_type as u64 & 0xffff_ffff);
-    if kind == BTRFS {
-        return Ability::works(Name::DiskQuota).noting("btrfs can bound each subvolume");
+    let tried = Scratch::below(directory).map_err(|error| format!("nothing can be tried: {error}"));
+    match tried.and_then(|scratch| quota::try_in(scratch.path())) {
+        Ok(()) => Ability::works(Name::DiskQuota),
+        Err(why) if rustix::process::geteuid().is_root() => Ability::lacks(Name::DiskQuota, why, Some(Remedy::ProjectQuota)),
+        Err(why) => Ability::lacks(Name::DiskQuota, why, None),
     }
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
-    if has_project_quota(&mounts, &real) {
-        return Ability::works(Name::DiskQuota).noting("the filesystem keeps project quotas");
-    }
-    let why = "the filesystem of the data directory keeps no quota for a directory (neither btrfs nor mounted with `prjquota`)";
-    Ability::lacks(Name::DiskQuota, why, None)
-}
-
-/// Whether the mount that holds a path says so. The longest mount point that holds it is its own.
-fn has_project_quota(mounts: &str, path: &Path) -> bool {
-    let held = mounts.lines().filter_map(|line| {
-        let (before, after) = line.split_once(" - ")?;
-        let point = before.split(' ').nth(4)?;
-        let options = after.split(' ').nth(2)?;
-        path.starts_with(point).then_some((point.len(), options))
-    });
-    held.max_by_key(|(length, _)| *length)
-        .is_some_and(|(_, options)| options.split(',').any(|option| matches!(option, "prjquota" | "pquota")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quotas_are_those_of_the_mount_that_holds_the_path() {
-        let mounts = "22 1 0:1 / / rw - ext4 /dev/vda rw,prjquota\n23 22 0:2 / /home rw - ext4 /dev/vdb rw\n24 22 0:3 / /srv rw - xfs /dev/vdc rw,prjquota\n";
-        for (path, expected) in [("/home/me", false), ("/srv/data", true), ("/var", true)] {
-            assert_eq!(has_project_quota(mounts, Path::new(path)), expected, "{path}");
-        }
-    }
 
     #[test]
     fn landlock_is_judged_by_its_version() {

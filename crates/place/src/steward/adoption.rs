@@ -32,6 +32,11 @@ impl Steward {
         if let (Some(disk), Some(limit)) = (&mut self.disk, new.limits.disk_bytes) {
             disk.hold_to(limit);
         }
+        if let Some(held) = &mut self.held {
+            let failed =
+                |error: std::io::Error| Refusal::Failed { message: format!("the filesystem does not take the new bound: {error}") };
+            held.hold_to(new.limits.disk_bytes).map_err(failed)?;
+        }
         self.blueprint = new;
         Ok(Answer::Done)
     }

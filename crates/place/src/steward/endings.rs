@@ -8,12 +8,16 @@ use stead_domain::process::{ExitCause, OutputStream, ProcessExit, ProcessUsage};
 use stead_sandbox::{Event, Exit, StartFailure, StartStep};
 
 use super::calls::mark;
+use super::disk::Held;
 use super::egress::Egress;
 use super::kept::State;
 use super::stdin::Stdin;
 use super::{FULL_DISK, GRACE, LOOK_EVERY, Leaving, SYNC_EVERY, Steward, clock};
 use crate::log::{self, Kind};
 use crate::protocol::{Answer, Refusal};
+
+/// What ends a program that does not look whether it could write: a mapped file that did not grow, an assertion.
+const OF_A_FULL_DISK: [i32; 3] = [Signal::BUS.as_raw(), Signal::ABORT.as_raw(), Signal::XFSZ.as_raw()];
 
 /// Of the file system, as the kernel counts them for a process.
 const BLOCK: u64 = 512;
@@ -68,14 +72,18 @@ impl Steward {
         // A full disk holds the end back until what came before it is stored.
         let stored = kept.drain(&mut self.hold).is_ok() && !self.hold.waiting.iter().any(|(waiting, ..)| *waiting == id);
         let out_of_memory = events.out_of_memory > kept.out_of_memory_before && exit.signal == Some(Signal::KILL.as_raw());
+        // Whoever was refused room need not say so; that it failed while there is none is what can be known.
+        let refused_room = exit.code != Some(0) && self.held.as_ref().is_some_and(Held::is_full);
         let cause = match (kept.ended_by, exit.signal) {
             (Some(cause), _) => cause,
             (None, Some(_)) if out_of_memory => ExitCause::OutOfMemory,
+            (None, None) if refused_room => ExitCause::DiskFull,
+            (None, Some(signal)) if refused_room && OF_A_FULL_DISK.contains(&signal) => ExitCause::DiskFull,
             (None, Some(signal)) if kept.may_not_write && signal == Signal::XFSZ.as_raw() => ExitCause::DiskFull,
             (None, Some(_)) => ExitCause::Signaled,
             (None, None) => ExitCause::Exited,
         };
-        let limits_hit = [("pids", events.out_of_processes > kept.out_of_processes_before), ("disk", kept.may_not_write)];
+        let limits_hit = [("pids", events.out_of_processes > kept.out_of_processes_before), ("disk", kept.may_not_write || refused_room)];
         let exit = ProcessExit {
             cause,
             code: exit.code,

@@ -27,7 +27,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stead_domain::ids::ProcessId;
 
-use self::disk::Disk;
+use self::disk::{Disk, Held};
 use self::egress::Egress;
 use self::inside::Inside;
 pub use self::inside::clear_group;
@@ -58,6 +58,8 @@ struct Steward {
     inside: Inside,
     egress: Option<Egress>,
     disk: Option<Disk>,
+    /// What the filesystem itself bounds.
+    held: Option<Held>,
     listener: UnixListener,
     peers: BTreeMap<u64, Peer>,
     next_peer: u64,
@@ -129,7 +131,16 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
     }
     // Files of our own are made while others put the place together; each may have to wait for the disk.
     let beside = || (prepare(&directory), first.is_waiting().then(|| log::spare(&blueprint.logs).ok()).flatten());
-    let (mut inside, (listener, spare)) = match Inside::make_while(&blueprint, beside) {
+    let held = match Held::begin(&blueprint).transpose() {
+        Ok(held) => held,
+        Err(error) => {
+            let _ = steward_lock::remove(&directory, lock);
+            return refuse(first, Refusal::CannotBeMade { message: format!("the filesystem holds its files to no bound: {error}") });
+        }
+    };
+    let made = Inside::make_while(&blueprint, beside);
+    let settled = held.as_ref().map_or(Ok(()), Held::settle);
+    let (mut inside, (listener, spare)) = match made {
         Ok(made) => made,
         Err(refusal) => {
             let _ = steward_lock::remove(&directory, lock);
@@ -145,6 +156,12 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
             return refuse(first, Refusal::Failed { message: error.to_string() });
         }
     };
+    if let Err(error) = settled {
+        inside.end();
+        inside.clean_up();
+        let _ = steward_lock::remove(&directory, lock);
+        return refuse(first, Refusal::CannotBeMade { message: format!("the filesystem holds its files to no bound: {error}") });
+    }
     let mut egress = Egress::of(&blueprint);
     if let Some(Err(error)) = egress.as_mut().map(|egress| egress.connect(inside.outlets())) {
         let message = format!("the relay, which everything that leaves goes through, does not answer: {error}");
@@ -171,6 +188,7 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
         inside,
         egress,
         disk,
+        held,
         listener,
         peers: BTreeMap::new(),
         next_peer: 1,

@@ -55,6 +55,7 @@ impl House {
             network: Network::Disabled,
             limits: Limits::default(),
             counted: vec![self.data.join("workspace")],
+            quota: None,
             system: None,
             system_below: Vec::new(),
             image: None,

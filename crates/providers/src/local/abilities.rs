@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stead_domain::posture::{Capabilities, Enforcement};
+use stead_domain::posture::{BESIDE, Capabilities, Enforcement};
 use stead_place::blueprint::Limits;
 use tokio::sync::watch;
 
@@ -23,13 +23,15 @@ pub struct Abilities {
     pub memory: Obstacle,
     pub pids: Obstacle,
     pub cpus: Obstacle,
+    /// A bound on files that the filesystem itself holds. Without it they are watched.
+    pub quota: Obstacle,
 }
 
 impl Abilities {
     /// Nothing can be promised, for one reason.
     pub fn none(why: &str) -> Self {
         let why = || Some(why.to_owned());
-        Self { places: why(), layers: why(), outlets: why(), device: why(), memory: why(), pids: why(), cpus: why() }
+        Self { places: why(), layers: why(), outlets: why(), device: why(), memory: why(), pids: why(), cpus: why(), quota: why() }
     }
 
     pub fn capabilities(&self) -> Capabilities {
@@ -57,10 +59,12 @@ impl Abilities {
             .unless(place, "root.view", &["image"])
             .unless(place, "root.image", &["*"])
             .unless(place, "root.digest", &["*"]);
-        match place {
-            Some(_) => capabilities,
-            // Watched from outside, without a quota of the filesystem: passed for a moment at most.
-            None => capabilities.with("sandbox.resources.disk_mb", &[("*", Enforcement::BestEffort)]),
+        match (place, &self.quota) {
+            (Some(_), _) => capabilities,
+            // Directories of the host belong to no project of ours, and are watched beside it.
+            (None, None) => capabilities.with("sandbox.resources.disk_mb", &[(BESIDE, Enforcement::BestEffort)]),
+            // Watched from outside: passed for a moment at most.
+            (None, Some(_)) => capabilities.with("sandbox.resources.disk_mb", &[("*", Enforcement::BestEffort)]),
         }
     }
 
@@ -139,7 +143,10 @@ mod tests {
         assert_eq!(capabilities.reason("sandbox.network_access", "enabled"), Some("no /dev/net/tun"));
         assert_eq!(capabilities.level("sandbox.network_access", "disabled"), Enforcement::Enforced);
         assert_eq!(capabilities.level("sandbox.resources.memory_mb", "64"), Enforcement::Enforced);
-        assert_eq!(capabilities.level("sandbox.resources.disk_mb", "64"), Enforcement::BestEffort);
+        assert_eq!(capabilities.level("sandbox.resources.disk_mb", "64"), Enforcement::Enforced);
+        let watched = Abilities { quota: Some("no project quotas".to_owned()), ..Abilities::default() };
+        assert_eq!(watched.capabilities().level("sandbox.resources.disk_mb", "64"), Enforcement::BestEffort);
+        assert_eq!(watched.obstacles().count(), 0, "it is watched, which is no obstacle");
     }
 
     #[test]

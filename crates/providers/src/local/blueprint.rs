@@ -114,6 +114,7 @@ impl Site<'_> {
                 disk_bytes: resources.disk_mb.map(|size| size.saturating_mul(1 << 20)),
             },
             counted: self.counted(),
+            quota: None,
             idle_milliseconds: spec.idle_timeout.map_or(IDLE.as_millis() as u64, |timeout| timeout.as_millis()),
         })
     }

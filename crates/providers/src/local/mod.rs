@@ -13,6 +13,7 @@ mod images;
 mod journal;
 mod layers;
 mod place;
+mod projects;
 mod relay;
 mod removal;
 mod shared_sync;
@@ -256,6 +257,7 @@ impl Provider for Local {
         let (path, trash) = (self.path(sandbox), self.trash.path().join(sandbox.to_string()));
         let shelf = Arc::clone(&self.layers.shelf);
         let moved = blocking(move || {
+            projects::release(&path)?;
             shelf.part_with(sandbox)?;
             tree::discard(&path, &trash)
         })

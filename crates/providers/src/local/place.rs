@@ -15,7 +15,7 @@ use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
 use stead_domain::ports::{ListeningPort, PortOrder, PortProblem, PortWord};
 use stead_domain::process::{OutputStream, TerminalSize};
 use stead_place::Directories;
-use stead_place::blueprint::{Blueprint, Network};
+use stead_place::blueprint::{Blueprint, Network, Quota};
 use stead_place::client::{ErrandStream, Spawner, Stewards, Trouble};
 use stead_place::log::{self, Piece};
 use stead_place::protocol::{self, Answer, Call, Refusal, Start};
@@ -29,6 +29,7 @@ use super::host_paths::HostPaths;
 use super::images::Images;
 use super::journal;
 use super::layers::Shelf;
+use super::projects::{self, Projects};
 use super::relay::Relay;
 use super::stack::Stack;
 
@@ -57,6 +58,7 @@ pub struct LocalPlace {
     /// How much is kept of the output of one process.
     log_bytes: u64,
     abilities: Known,
+    projects: Arc<Projects>,
 }
 
 impl LocalPlace {
@@ -90,6 +92,7 @@ impl LocalPlace {
             reachable,
             log_bytes,
             abilities,
+            projects: Arc::default(),
         }
     }
 
@@ -122,6 +125,7 @@ impl LocalPlace {
             self.abilities.settled().await;
             self.abilities.now().leave_out(&mut blueprint.limits);
         }
+        blueprint.quota = self.quota(premises, blueprint.limits.disk_bytes.is_some()).await?;
         if matches!(blueprint.network, Network::Relayed { .. }) {
             self.relay.ensure().await.map_err(|error| PlaceError::CannotBeMade {
                 message: format!("the relay, which everything that leaves goes through, cannot be started: {error}"),
@@ -129,6 +133,39 @@ impl LocalPlace {
             })?;
         }
         Ok(blueprint)
+    }
+
+    /// What the filesystem is to hold to a bound, where it can. A sandbox that was bounded once is told when it is not any more.
+    async fn quota(&self, premises: &Premises, is_bounded: bool) -> Result<Option<Quota>> {
+        if is_bounded {
+            // Nothing is watched that could be held, only because that is not known yet.
+            self.abilities.settled().await;
+        }
+        let known = self.known_quota(premises)?;
+        if !is_bounded || self.abilities.now().quota.is_some() {
+            return Ok(known);
+        }
+        let directory = self.sandbox(premises.sandbox);
+        let upper = self.shelf.locate(premises.sandbox, &premises.stack).map_err(unbounded)?.upper;
+        if let Some(Quota { project, .. }) = known
+            && (upper == directory || projects::of(&upper).map_err(unbounded)? == Some(project))
+        {
+            return Ok(known);
+        }
+        let (projects, sandbox) = (Arc::clone(&self.projects), directory.clone());
+        let settled = spawn_blocking(move || projects.settle(&sandbox, &upper)).await;
+        let project = settled.map_err(|error| PlaceError::Failed(error.to_string()))?.map_err(unbounded)?;
+        Ok(Some(Quota { directory, project }))
+    }
+
+    /// The same, of a sandbox that was bounded before.
+    fn known_quota(&self, premises: &Premises) -> Result<Option<Quota>> {
+        if self.abilities.now().quota.is_some() {
+            return Ok(None);
+        }
+        let directory = self.sandbox(premises.sandbox);
+        let known = projects::of(&directory).map_err(unbounded)?;
+        Ok(known.map(|project| Quota { directory, project }))
     }
 
     /// Whether what failed was of that moment: the relay ended, or a layer lies elsewhere by now because the sandbox is gone that it lay in.
@@ -188,6 +225,13 @@ impl LocalPlace {
 
     async fn call(&self, environment: EnvironmentId, call: Call) -> Result<Answer> {
         self.stewards.call(environment, call, &[]).await.map_err(said)
+    }
+}
+
+fn unbounded(error: std::io::Error) -> PlaceError {
+    PlaceError::CannotBeMade {
+        message: format!("the filesystem does not hold its files to a bound: {error}"),
+        suggestion: "try again; `stead doctor` says what the filesystem of the data directory can do".to_owned(),
     }
 }
 
@@ -350,7 +394,8 @@ impl Place for LocalPlace {
     }
 
     async fn definition_changed(&self, environment: &Premises) -> Result<()> {
-        self.stewards.adopt(&self.blueprint(environment)?).await.map_err(said)
+        let quota = self.known_quota(environment)?;
+        self.stewards.adopt(&Blueprint { quota, ..self.blueprint(environment)? }).await.map_err(said)
     }
 
     async fn sleep(&self, environment: EnvironmentId, at_once: bool) -> Result<()> {

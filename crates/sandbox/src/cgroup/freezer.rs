@@ -7,7 +7,9 @@ use std::io;
 
 use rustix::io::Errno;
 
-use super::{Availability, Group, Layout, check, read};
+use super::files::{field, read};
+use super::group::check;
+use super::{Availability, Group, Layout};
 use crate::error::{Error, Result};
 
 /// Makes those in a group stand still. It stays when this value goes.
@@ -86,7 +88,7 @@ impl Freezer {
 
     fn all_stand(&self) -> Result<bool> {
         Ok(match &self.group.layout {
-            Layout::Unified(_) => super::field(&self.group.get("", "cgroup.events")?, "frozen") == 1,
+            Layout::Unified(_) => field(&self.group.get("", "cgroup.events")?, "frozen") == 1,
             _ => self.group.get("freezer", "freezer.state")?.trim() == "FROZEN",
         })
     }

@@ -20,7 +20,7 @@ const CHECKS: [(Name, &str, &str, &str); 12] = [
     (Name::MemoryLimit, "SD22", "memory limit", "`resources.memory_mb` can be held"),
     (Name::PidsLimit, "SD23", "process limit", "`resources.pids` can be held"),
     (Name::CpuLimit, "SD24", "processor limit", "`resources.cpus` can be held"),
-    (Name::DiskQuota, "SD25", "disk quota", "the filesystem could bound a directory"),
+    (Name::DiskQuota, "SD25", "disk quota", "`resources.disk_mb` is held by the filesystem, to the block"),
 ];
 
 const NO_REMEDY: &str = "nothing that Stead can mend: ask the administrator of this host";
@@ -68,8 +68,11 @@ fn judge(ability: &Ability, code: &'static str, shown: &'static str, purpose: &s
     let check = match ability.name {
         // Without these nothing runs at all.
         Name::UserNamespaces | Name::ProcMount | Name::Seccomp | Name::IdmappedMounts => Check::fail(code, shown, why, next),
-        // Nothing depends on it yet: `resources.disk_mb` is watched with it and without.
-        Name::DiskQuota => return Check::ok(code, shown, why),
+        // Nothing is missing: `resources.disk_mb` is watched then, and says so.
+        Name::DiskQuota => {
+            let next = ability.remedy.map_or_else(String::new, |remedy| format!("; to have it exact, {}", remedy.advice()));
+            return Check::ok(code, shown, format!("`resources.disk_mb` is watched, because {why}{next}"));
+        }
         _ => Check::warn(code, shown, why, next),
     };
     match ability.remedy.and_then(|remedy| machine.repair(remedy)) {

@@ -44,7 +44,8 @@ impl Machine {
             | Remedy::OpenTun
             | Remedy::OtherFilesystem
             | Remedy::UnifiedCgroups
-            | Remedy::NewerKernel => return None,
+            | Remedy::NewerKernel
+            | Remedy::ProjectQuota => return None,
         };
         Some(Repair::Install(install))
     }

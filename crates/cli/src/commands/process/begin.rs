@@ -154,6 +154,8 @@ fn uncommon(process: &Process, exit: &ProcessExit) -> Option<String> {
             None => "it ran for longer than it may and was ended".to_owned(),
         },
         ExitCause::OutOfMemory => "it was ended because the environment had no memory left".to_owned(),
+        // Where the filesystem holds the bound nobody is ended, and a program that was refused room ends by itself.
+        ExitCause::DiskFull if exit.code.is_some() => format!("it failed when the environment had no disk left; {MAKE_ROOM}"),
         ExitCause::DiskFull => format!("it was ended because the environment had no disk left; {MAKE_ROOM}"),
         ExitCause::Fenced => "it was ended because another holder took the environment over".to_owned(),
         ExitCause::Lost => "how it ended is not known: whoever kept it was gone before it".to_owned(),

@@ -1,5 +1,5 @@
-//! The bound on what an environment's files occupy. No quota of the filesystem holds it, so it is watched from outside: may be passed for a
-//! moment, and then everything inside ends.
+//! The bound on what an environment's files occupy. Where a quota of the filesystem holds it (`held`) that is all. Else, and for directories of
+//! the host that can be written too, it is watched from outside: may be passed for a moment, and then everything inside ends.
 //!
 //! How much is there to write between two looks decides how soon the next one comes. A look only asks the filesystems for their free space;
 //! when that has fallen by a good part of what is left, or a while has passed, a process of its own measures the trees.
@@ -7,6 +7,7 @@
 //! A filesystem in a file would be exact, and everything in it out of reach of a server while the environment sleeps: its changes, its files.
 
 mod gauge;
+mod held;
 mod walk;
 
 use std::fs;
@@ -19,6 +20,7 @@ use rustix::fs::statfs;
 use stead_domain::process::ExitCause;
 
 use self::gauge::{Gauge, Report, Task};
+pub use self::held::Held;
 use super::inside::Inside;
 use super::{Steward, clock};
 use crate::blueprint::{Blueprint, WorkspaceKind};
@@ -80,12 +82,18 @@ struct Last {
 }
 
 impl Disk {
-    /// None where there is no bound.
+    /// None where there is no bound, or nothing that a quota does not hold to it.
     pub fn of(blueprint: &Blueprint, inside: &Inside) -> Option<io::Result<Self>> {
         let limit = blueprint.limits.disk_bytes?;
+        let roots = roots(blueprint);
+        if blueprint.quota.is_some() && roots.iter().all(|root| root.is_own) {
+            // Left from when it was watched.
+            let _ = fs::remove_file(blueprint.logs.join(MARK));
+            return None;
+        }
         let mut disk = Self {
             limit,
-            roots: roots(blueprint),
+            roots,
             nameless: 0,
             gauge: None,
             measuring: None,

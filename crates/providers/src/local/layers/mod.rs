@@ -167,7 +167,7 @@ impl Shelf {
     }
 }
 
-fn make_directory(path: &Path) -> Result<()> {
+pub fn make_directory(path: &Path) -> Result<()> {
     match fs::DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         outcome => outcome,

@@ -7,14 +7,19 @@ mod compact;
 mod create;
 mod diff;
 mod durable;
+mod export;
 mod fork;
+mod import;
+mod pins;
 mod policy;
 mod remove;
 mod restore;
 mod seal;
 
 pub use diff::DiffQuery;
+pub use export::Export;
 pub use fork::Forks;
+pub(crate) use pins::Pins;
 pub(crate) use remove::Unneeded;
 
 use std::sync::Arc;

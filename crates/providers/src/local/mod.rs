@@ -3,6 +3,7 @@
 //! The directory's name is the label, and `sandboxes/.installation` says whose they are: what another store made there is never touched.
 
 mod abilities;
+mod archive;
 mod blueprint;
 mod changes;
 mod cursor;
@@ -81,7 +82,7 @@ impl Local {
         let sync = Arc::new(SharedSync::open(&root).map_err(failed)?);
         let images = Arc::new(Images::open(data_dir.join("images"), trash.clone()).map_err(failed)?);
         let shelf = Arc::new(Shelf::open(data_dir, root.clone()).map_err(failed)?);
-        shelf.clear().map_err(failed)?;
+        shelf.clear(&trash).map_err(failed)?;
         let trash = Arc::new(Trash::open(trash).map_err(failed)?);
         let layers = LocalLayers { shelf, trash: Arc::clone(&trash) };
         Ok(Self { root, trash, layers, host, host_paths, images, sync, place: None })

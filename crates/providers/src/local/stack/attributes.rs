@@ -60,18 +60,25 @@ pub fn times(stat: &Stat) -> Timestamps {
 const CARRIED: &[&[u8]] = &[b"user.", b"trusted.", b"system.posix_acl_", b"security.capability"];
 
 fn extended(from: BorrowedFd<'_>, to: BorrowedFd<'_>, marks: Marks) -> io::Result<()> {
+    each(from, |name, value| {
+        let is_mark = name.starts_with(marks::PREFIX.as_bytes());
+        if is_mark && marks == Marks::Left {
+            return Ok(());
+        }
+        Ok(fsetxattr(to.as_fd(), OsStr::from_bytes(name), &value, XattrFlags::empty())?)
+    })
+}
+
+/// Every extended attribute that belongs to what is open, with its value.
+pub fn each(from: BorrowedFd<'_>, mut visitor: impl FnMut(&[u8], Vec<u8>) -> io::Result<()>) -> io::Result<()> {
     let list = match grown(|buffer| flistxattr(from, buffer)) {
         Err(error) if error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => return Ok(()),
         outcome => outcome?,
     };
-    for name in list.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        let is_mark = name.starts_with(marks::PREFIX.as_bytes());
-        if !CARRIED.iter().any(|prefix| name.starts_with(prefix)) || (is_mark && marks == Marks::Left) {
-            continue;
-        }
-        let name = OsStr::from_bytes(name);
-        match grown(|buffer| fgetxattr(from, name, buffer)) {
-            Ok(value) => fsetxattr(to.as_fd(), name, &value, XattrFlags::empty())?,
+    let carried = |name: &&[u8]| CARRIED.iter().any(|prefix| name.starts_with(prefix));
+    for name in list.split(|byte| *byte == 0).filter(carried) {
+        match grown(|buffer| fgetxattr(from, OsStr::from_bytes(name), buffer)) {
+            Ok(value) => visitor(name, value)?,
             Err(error) if error.raw_os_error() == Some(Errno::NODATA.raw_os_error()) => {}
             Err(error) => return Err(error),
         }

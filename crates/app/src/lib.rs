@@ -75,6 +75,8 @@ pub struct App {
     pub(crate) unneeded: Arc<checkpoints::Unneeded>,
     /// Layers that are being read, and stay whoever else needs them.
     pub(crate) pins: Arc<checkpoints::Pins>,
+    /// How many archives may be on their way at a time: each takes up a thread, however slowly it is sent or taken.
+    pub(crate) archives: Arc<tokio::sync::Semaphore>,
     /// Environments whose checkpoints were due and could not be made.
     pub(crate) skipped: Arc<std::sync::Mutex<std::collections::HashSet<EnvironmentId>>>,
     ends: Arc<processes::Ends>,
@@ -99,6 +101,7 @@ impl App {
             layers: Arc::default(),
             unneeded: Arc::default(),
             pins: Arc::default(),
+            archives: Arc::new(tokio::sync::Semaphore::new(checkpoints::MOST_ARCHIVES)),
             skipped: Arc::default(),
             ends: Arc::default(),
             tasks: TaskTracker::new(),

@@ -25,7 +25,7 @@ pub const LARGEST: usize = 16 << 20;
 const MOST_CHECKPOINTS: usize = 10_000;
 const MOST_LAYERS: u64 = 20_000;
 /// No environment sees more of them on top of each other.
-const DEEPEST: usize = 500;
+const DEEPEST: usize = 401;
 
 /// The first thing in an archive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

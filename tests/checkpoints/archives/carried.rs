@@ -10,7 +10,7 @@ use crate::crashes::{Dice, eventually, proving};
 use crate::support::Server;
 
 /// Everything about every file that a program inside can see, but for what a filesystem makes up itself.
-const SEEN: &str = r"find . \( -type d -printf 'd %m %T@ %p\n' \) -o -printf '%y %m %s %n %T@ %l %p\n' | LC_ALL=C sort
+const SEEN: &str = r"find . -mindepth 1 \( -type d -printf 'd %m %T@ %p\n' \) -o -printf '%y %m %s %n %T@ %l %p\n' | LC_ALL=C sort
     find . -type f -size -200M -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum; stat -c %b sparse 2>/dev/null | grep -q '^[0-9]\{1,3\}$' && echo holes";
 
 const FIRST: &str = r"mkdir -p kept/deep removed/er replaced; echo one > kept/deep/a; echo two > removed/er/b; echo old > replaced/old; echo c > gone
@@ -64,7 +64,7 @@ fn check(from: &Server, to: &Server) {
     for field in ["name", "spec", "tags", "purpose", "environment_mode", "lifetime", "retention_policy"] {
         assert_eq!(made[field], original[field], "{field}");
     }
-    let me = text(&expect(&to.http().get("/v1/identity"), 200)["principal"], "id");
+    let me = text(&expect(&to.http().get("/v1/identity"), 200), "principal_id");
     assert_eq!((made["owned_by"].as_str(), made["spec_version"].as_u64(), &made["status"]), (Some(&*me), Some(1), &json!("ready")));
     assert_eq!(come.works(SEEN), expected[2], "as it was exported");
     assert_eq!(come.works("cat /runtime/setups 2>/dev/null | wc -l; echo $GREETING"), "0\nhello\n", "the script had run there");
@@ -94,6 +94,7 @@ fn check(from: &Server, to: &Server) {
     }
     come.delete();
     again.delete();
+    spot.delete();
     eventually("nothing of it is left", || layers(to.path()).is_empty().then_some(()));
 }
 

@@ -15,7 +15,7 @@ use crate::support::{Http, Server};
 
 fn filled(server: &Server) -> Spot {
     let spot = Spot::new(&server.http(), "source");
-    spot.works("mkdir d; for n in $(seq 400); do echo $n > d/$n; done; head -c 8000000 /dev/urandom > big; sha256sum big > sum");
+    spot.works("mkdir d; for n in $(seq 400); do echo $n > d/$n; done; head -c 2000000 /dev/urandom > big; sha256sum big > sum");
     spot.checkpoint(json!({"name": "one"}));
     spot.works("rm d/1; echo changed > d/2");
     spot.checkpoint(json!({"name": "two"}));
@@ -91,7 +91,7 @@ fn a_server_that_is_killed_amid_an_export_has_what_it_had() {
     let directory = Arc::new(tempfile::Builder::new().prefix("stead-").tempdir().unwrap());
     let start = || Server::builder().on(Arc::clone(&directory)).with(&["--rate-limit", "0"]).start();
     let (mut server, mut dice) = (start(), Dice(41));
-    let mut spot = filled(&server);
+    let (mut spot, other) = (filled(&server), Server::start());
     let begun = std::time::Instant::now();
     spot.export();
     let took = u64::try_from(begun.elapsed().as_micros()).unwrap();
@@ -106,11 +106,11 @@ fn a_server_that_is_killed_amid_an_export_has_what_it_had() {
         spot.http = server.http();
         assert_eq!(spot.works(&format!("{LOOK}; cat round")), format!("{SEEN}{round}\n"));
         // Whether it was sealed or not, the next one is whole; and what came out before is whole or no archive.
-        let other = Server::start();
-        let come = Spot::import(&other.http(), &spot.export(), "whole");
+        let come = Spot::import(&other.http(), &spot.export(), &format!("whole-{round}"));
         assert_eq!(come.works(&format!("{LOOK}; cat round")), format!("{SEEN}{round}\n"));
+        come.delete();
         if let Ok(reply) = cut {
-            expect(&send(&other.http(), &reply.body, "?name=before", None), 201);
+            expect(&send(&other.http(), &reply.body, &format!("?name=before-{round}"), None), 201);
         }
     }
     spot.delete();

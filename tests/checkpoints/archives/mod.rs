@@ -20,7 +20,7 @@ const IMPORT: &str = "/v1/projects/default/environments/import";
 impl Spot {
     /// The whole archive.
     #[track_caller]
-    fn export(&self) -> Vec<u8> {
+    pub(super) fn export(&self) -> Vec<u8> {
         let reply = self.http.post(&self.path("/export"), json!({}));
         assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
         assert_eq!(reply.header("content-length").unwrap(), reply.body.len().to_string());
@@ -28,12 +28,12 @@ impl Spot {
     }
 
     #[track_caller]
-    fn import(http: &Http, archive: &[u8], name: &str) -> Self {
+    pub(super) fn import(http: &Http, archive: &[u8], name: &str) -> Self {
         let made = expect(&send(http, archive, &format!("?name={name}"), None), 201);
         Self { http: http.clone(), id: text(&made, "id") }
     }
 
-    fn checkpoints(&self) -> Vec<Value> {
+    pub(super) fn checkpoints(&self) -> Vec<Value> {
         let mut rows = crate::api::world::walk(&self.http, &self.path("/checkpoints"), 50);
         rows.reverse();
         rows

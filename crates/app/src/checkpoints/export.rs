@@ -9,7 +9,7 @@ use stead_domain::ids::{CheckpointId, EnvironmentId, LayerId};
 use stead_domain::page::{MAXIMUM_LIMIT, PageRequest};
 use stead_domain::{Code, Error, Result, hexadecimal};
 use stead_store::{Unit, checkpoints, environments};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::pins::Pinned;
 use super::seal::act;
@@ -28,6 +28,7 @@ pub struct Export {
     sent: u64,
     pieces: mpsc::Receiver<Result<Vec<u8>, PlaceError>>,
     _pinned: Pinned,
+    _slot: OwnedSemaphorePermit,
 }
 
 impl Export {
@@ -60,6 +61,7 @@ impl App {
     }
 
     async fn begin_export(&self, entered: Entered, id: EnvironmentId, request: ExportRequest) -> Result<Export> {
+        let slot = self.archive_slot()?;
         let on_running = request.on_running.unwrap_or(OnRunning::Busy);
         let present = self.checkpoint_of_now(&entered, id, on_running, CheckpointReason::Export).await?;
         let environment = self.get_environment(&entered, id).await?;
@@ -77,7 +79,7 @@ impl App {
                 Box::pin(async move { record(unit, &context, &entered.caller, act(&noted, "environment.export", &present)).await })
             })
             .await?;
-        Ok(Export { environment, checkpoint, size: packed.size, sent: 0, pieces: packed.pieces, _pinned: pinned })
+        Ok(Export { environment, checkpoint, size: packed.size, sent: 0, pieces: packed.pieces, _pinned: pinned, _slot: slot })
     }
 
     /// In one look, so that they are all there at one moment.

@@ -63,6 +63,7 @@ impl App {
     }
 
     async fn import_to_the_end(&self, mut entered: Entered, request: ImportRequest, pieces: ArchivePieces) -> Result<Outcome<Environment>> {
+        let _slot = self.archive_slot()?;
         let keeper = Keeper(Arc::clone(self.providers.serving(ProviderName::Local)?));
         let archive = self.unless_stopping(keeper.layers()?.open_archive(pieces)).await?;
         if let Some(given) = &mut entered.caller.idempotency {

@@ -30,6 +30,7 @@ use stead_domain::ids::{CheckpointId, EnvironmentId};
 use stead_domain::page::{Page, PageRequest};
 use stead_domain::{Code, Error, Result};
 use stead_store::checkpoints;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::provider::{Layers, Provider};
 use crate::{App, Entered};
@@ -37,6 +38,9 @@ use crate::{App, Entered};
 pub(crate) fn unknown(id: CheckpointId) -> Error {
     Error::not_found("checkpoint", id).suggestion("`stead checkpoint list ENVIRONMENT` shows them")
 }
+
+/// Archives that are made or taken in at a time.
+pub(crate) const MOST_ARCHIVES: usize = 32;
 
 /// A provider that keeps files in layers.
 #[derive(Clone)]
@@ -71,6 +75,14 @@ impl App {
         let found =
             self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(checkpoints::find(unit, project, id).await?) })).await?;
         found.ok_or_else(|| unknown(id))
+    }
+
+    /// Room for one more archive.
+    fn archive_slot(&self) -> Result<OwnedSemaphorePermit> {
+        Arc::clone(&self.archives).try_acquire_owned().map_err(|_| {
+            Error::new(Code::ServiceUnavailable, format!("{MOST_ARCHIVES} archives are on their way already"))
+                .suggestion("try again when one of them has arrived")
+        })
     }
 
     pub(crate) fn keeper(&self, environment: &Environment) -> Result<Keeper> {

@@ -47,7 +47,7 @@ pub async fn write(invocation: &Invocation<'_>, client: &Client, environment: &E
     }
     invocation.printer.record(&exported, &shown, |printer| {
         printer.note(&format!("wrote {} ({})", exported.archive, human::bytes(exported.size)));
-        printer.hint(&format!("on another machine: stead env import --archive {}", exported.archive));
+        printer.note(&format!("on another machine: stead env import --archive {}", exported.archive));
         Ok(())
     })
 }

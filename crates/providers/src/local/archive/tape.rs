@@ -49,7 +49,7 @@ impl<R: Read> Tape<R> {
         if first.path != MANIFEST || first.kind != Kind::File {
             return Err(Trouble::Archive("it is no archive of an environment: it does not begin with a manifest".to_owned()));
         }
-        let text = self.own(first.size, LARGEST as u64)?;
+        let text = self.own(&first, LARGEST as u64)?;
         let digest = written(Sha256::new_with_prefix(&text));
         Ok((text, digest))
     }
@@ -59,12 +59,7 @@ impl<R: Read> Tape<R> {
         if self.left > 0 {
             return Err(Trouble::Archive("an entry was left unread".to_owned()));
         }
-        let mut padding = [0; BLOCK];
-        let length = usize::try_from(std::mem::take(&mut self.padding)).unwrap_or(0);
-        self.fill(&mut padding[..length])?;
-        if self.counting {
-            self.hash.update(&padding[..length]);
-        }
+        self.pad()?;
         self.counting = false;
         self.ahead.clear();
         let (mut block, mut records) = (self.block()?, Records::default());
@@ -95,17 +90,35 @@ impl<R: Read> Tape<R> {
         written(std::mem::take(&mut self.hash))
     }
 
-    /// The content of one of the archive's own files.
-    pub fn own(&mut self, size: u64, largest: u64) -> Result<Vec<u8>> {
-        if size > largest {
+    /// The content of one of the archive's own files, which are written in one way only: no digest covers them.
+    pub fn own(&mut self, entry: &Entry, largest: u64) -> Result<Vec<u8>> {
+        if entry.size > largest {
             return Err(Trouble::Archive(format!("what it says of itself is longer than {largest} bytes")));
         }
-        let mut whole = vec![0; usize::try_from(size).unwrap_or(0)];
+        if self.ahead != Entry::plain(&entry.path, usize::try_from(entry.size).unwrap_or(0)).write() {
+            return Err(Trouble::Entry { path: entry.shown(), why: "it is not as it was written".to_owned() });
+        }
+        let mut whole = vec![0; usize::try_from(entry.size).unwrap_or(0)];
         let mut filled = 0;
         while filled < whole.len() {
             filled += self.content(&mut whole[filled..])?;
         }
+        self.pad()?;
         Ok(whole)
+    }
+
+    /// Goes on to the end of the block that the present entry ends in.
+    fn pad(&mut self) -> Result<()> {
+        let mut padding = [0; BLOCK];
+        let length = usize::try_from(std::mem::take(&mut self.padding)).unwrap_or(0);
+        self.fill(&mut padding[..length])?;
+        if padding.iter().any(|byte| *byte != 0) {
+            return Err(Trouble::Archive("the archive is damaged: something stands where nothing should".to_owned()));
+        }
+        if self.counting {
+            self.hash.update(&padding[..length]);
+        }
+        Ok(())
     }
 
     /// Some of the content of the present entry; nothing at its end.
@@ -131,8 +144,7 @@ impl<R: Read> Tape<R> {
     /// After the last entry: two empty blocks, and nothing more.
     pub fn finish(&mut self) -> Result<()> {
         let mut rest = [0; 2 * BLOCK];
-        let length = usize::try_from(std::mem::take(&mut self.padding)).unwrap_or(0);
-        self.fill(&mut rest[..length])?;
+        self.pad()?;
         self.fill(&mut rest)?;
         if rest.iter().any(|byte| *byte != 0) {
             return Err(Trouble::Archive("something comes after its end".to_owned()));

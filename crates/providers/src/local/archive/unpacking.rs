@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat, fchmod, fchown, fsetxattr,
-    fstat, fstatfs, futimens, linkat, makedev, mkdirat, mknodat, open, openat, symlinkat, utimensat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, StatFs, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat, fchmod, fchown,
+    fsetxattr, fstat, fstatfs, futimens, linkat, makedev, mkdirat, mknodat, open, openat, symlinkat, utimensat,
 };
 
 use super::entry::{Entry, Kind};
@@ -26,10 +26,10 @@ use crate::local::layers::is_identity;
 use crate::local::removal;
 use crate::local::stack::marks;
 
-/// So much stays free on the filesystem, whatever an archive holds.
+/// So much stays free on the filesystem, whatever an archive holds; a tenth of it where that is less.
 const RESERVE: u64 = 512 << 20;
 /// After so many bytes it is looked whether there is still room.
-const ROOM: u64 = 64 << 20;
+const ROOM: u64 = 16 << 20;
 /// What is read at once.
 const PIECE: usize = 256 << 10;
 /// What the smallest file occupies, as the bound of a disk counts it.
@@ -74,7 +74,7 @@ pub fn unpack<R: io::Read>(tape: &mut Tape<R>, manifest: String, wanted: &Wanted
         return Err(Trouble::Entry { path: last.shown(), why: "the end should be here".to_owned() });
     }
     let expected = end(&digests);
-    if tape.own(last.size, expected.len() as u64)? != expected.as_bytes() {
+    if tape.own(&last, expected.len() as u64)? != expected.as_bytes() {
         return Err(Trouble::Archive("the archive is damaged: its digest is another than its end says".to_owned()));
     }
     tape.finish()?;
@@ -87,13 +87,13 @@ fn layer<R: io::Read>(tape: &mut Tape<R>, number: usize, target: &Target, over_h
     make_directory(&target.directory)?;
     make_directory(&target.directory.join(LINKS))?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let links = open(&target.directory.join(LINKS), flags, Mode::empty()).map_err(|error| failed(&target.directory, error))?;
+    let links = open(target.directory.join(LINKS), flags, Mode::empty()).map_err(|error| failed(&target.directory, error))?;
     let mut layer =
         Layer { directory: &target.directory, links, over_host, counted: target.counted, part: None, parts: Vec::new(), account };
     loop {
         let entry = tape.next()?;
         if entry.path == digest_name && entry.kind == Kind::File {
-            let said = tape.own(entry.size, 128)?;
+            let said = tape.own(&entry, 128)?;
             layer.finish()?;
             let found = tape.digest();
             if said != found.as_bytes() {
@@ -136,7 +136,7 @@ impl Account {
         }
         self.since_look = 0;
         let cause = match fstatfs(directory) {
-            Ok(found) if found.f_bavail.saturating_mul(u64::try_from(found.f_bsize).unwrap_or(1)) > RESERVE + ROOM => return Ok(()),
+            Ok(found) if has_room(&found) => return Ok(()),
             Ok(_) => io::Error::new(io::ErrorKind::StorageFull, "the disk is almost full"),
             Err(error) => error.into(),
         };
@@ -160,14 +160,23 @@ struct Part {
     path: PathBuf,
     owners: Owners,
     cursor: Cursor,
-    /// The directories from the part down to where the walk is, each with what it gets when it is left.
-    way: Vec<Entry>,
+    /// The directories from the part down to where the walk is. Of each only what is small is kept: there may be thousands.
+    way: Vec<Entered>,
+}
+
+/// What a directory gets when it is left: last of all, because the mode may shut us out, and writing changes the time.
+struct Entered {
+    name: Vec<u8>,
+    mode: u32,
+    owner: (u32, u32),
+    times: Timestamps,
 }
 
 impl Layer<'_> {
     fn put<R: io::Read>(&mut self, entry: &Entry, path: &[u8], tape: &mut Tape<R>) -> Result<()> {
         self.account.total.entries += 1;
         self.account.occupy(SMALLEST, self.counted)?;
+        self.account.check_room(self.links.as_fd(), SMALLEST)?;
         if let Some(part) = part_root(path).filter(|_| entry.kind == Kind::Directory) {
             return self.begin(entry, part);
         }
@@ -196,8 +205,9 @@ impl Layer<'_> {
             Kind::Directory => {
                 made.look_at(mkdirat(made.directory, name, Mode::RWXU))?;
                 part.cursor.enter(name).map_err(|cause| Trouble::Io { path: entry.shown(), cause })?;
-                part.way.push(entry.clone());
-                Ok(())
+                let entered = Entered { name: name.as_bytes().to_vec(), mode: entry.mode, owner: (uid, gid), times: times(entry) };
+                part.way.push(entered);
+                attribute(part.cursor.as_fd(), entry)
             }
             Kind::File => {
                 let size = made.file(tape, self.account, self.counted)?;
@@ -227,7 +237,7 @@ impl Layer<'_> {
             return Err(refused("the manifest says that no layer lies over the host's system"));
         }
         check_mode(entry)?;
-        owners.on_disk(entry.uid, entry.gid).ok_or_else(|| refused("its owner is none that there is inside"))?;
+        let owner = owners.on_disk(entry.uid, entry.gid).ok_or_else(|| refused("its owner is none that there is inside"))?;
         let directory = self.directory.join(&path);
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             // Seen by ids that do not own it; what holds all of it is closed to others.
@@ -236,9 +246,10 @@ impl Layer<'_> {
         }
         make_directory(&directory)?;
         let cursor = Cursor::open(&directory).map_err(|cause| Trouble::Io { path: entry.shown(), cause })?;
-        self.account.check_room(cursor.as_fd(), 0)?;
+        attribute(cursor.as_fd(), entry)?;
         self.parts.push(path.clone());
-        self.part = Some(Part { path, owners, cursor, way: vec![entry.clone()] });
+        let way = vec![Entered { name: Vec::new(), mode: entry.mode, owner, times: times(entry) }];
+        self.part = Some(Part { path, owners, cursor, way });
         Ok(())
     }
 
@@ -266,10 +277,7 @@ impl Part {
     /// Up to where the parent of an entry is. Directories that were left are not entered again: an archive holds each of them once, whole.
     fn go_to(&mut self, parent: &[u8], entry: &Entry) -> Result<()> {
         let names: Vec<&[u8]> = parent.split(|byte| *byte == b'/').filter(|_| !parent.is_empty()).collect();
-        let own = |directory: &Entry| {
-            directory.path.strip_suffix(b"/").and_then(|path| path.rsplit(|byte| *byte == b'/').next()).map(<[u8]>::to_vec)
-        };
-        let known = self.way[1..].iter().zip(&names).take_while(|(directory, name)| own(directory).as_deref() == Some(**name)).count();
+        let known = self.way[1..].iter().zip(&names).take_while(|(directory, name)| directory.name == **name).count();
         self.leave_to(known + 1)?;
         if known == names.len() {
             return Ok(());
@@ -277,18 +285,15 @@ impl Part {
         Err(Trouble::Entry { path: entry.shown(), why: "the directory that it lies in does not come right before it".to_owned() })
     }
 
-    /// Gives each directory that is left what belongs to it: last of all, because the mode may shut us out, and writing changes the time.
     fn leave_to(&mut self, depth: usize) -> Result<()> {
         while self.way.len() > depth {
-            let Some(entry) = self.way.pop() else { break };
-            let trouble = |cause: io::Error| Trouble::Io { path: entry.shown(), cause };
+            let Some(entered) = self.way.pop() else { break };
             let left = match self.way.len() {
                 0 => self.cursor.as_fd().try_clone_to_owned(),
                 _ => self.cursor.leave(),
             };
-            let left = left.map_err(trouble)?;
-            let owner = self.owners.on_disk(entry.uid, entry.gid).unwrap_or_default();
-            dress(left.as_fd(), &entry, owner)?;
+            let dressed = left.and_then(|left| dress(left.as_fd(), entered.owner, entered.mode, &entered.times));
+            dressed.map_err(|cause| Trouble::Io { path: super::entry::shown(&entered.name), cause })?;
         }
         Ok(())
     }
@@ -382,7 +387,8 @@ impl Made<'_> {
                 whole
             }
         };
-        dress(file.as_fd(), self.entry, self.owner)?;
+        attribute(file.as_fd(), self.entry)?;
+        dress(file.as_fd(), self.owner, self.entry.mode, &times(self.entry)).map_err(trouble)?;
         if let Some(link) = self.entry.link {
             self.look_at(linkat(self.directory, self.name, self.links, link.to_string().as_str(), AtFlags::empty()))?;
         }
@@ -416,25 +422,35 @@ impl Made<'_> {
     }
 }
 
-/// Owner, attributes, mode and time of what is open.
-fn dress(made: BorrowedFd<'_>, entry: &Entry, (uid, gid): (u32, u32)) -> Result<()> {
-    let trouble = |error: rustix::io::Errno| Trouble::Io { path: entry.shown(), cause: error.into() };
-    let stat: Stat = fstat(made).map_err(trouble)?;
+/// Owner, mode and time of what is open.
+fn dress(made: BorrowedFd<'_>, (uid, gid): (u32, u32), mode: u32, times: &Timestamps) -> io::Result<()> {
+    let stat: Stat = fstat(made)?;
     if rustix::process::geteuid().is_root() && (stat.st_uid, stat.st_gid) != (uid, gid) {
-        fchown(made, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).map_err(trouble)?;
+        fchown(made, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
     }
+    fchmod(made, Mode::from_raw_mode(mode & 0o7777))?;
+    Ok(futimens(made, times)?)
+}
+
+/// The attributes of what is open.
+fn attribute(made: BorrowedFd<'_>, entry: &Entry) -> Result<()> {
+    if entry.attributes.is_empty() {
+        return Ok(());
+    }
+    let stat = fstat(made).map_err(|error| Trouble::Io { path: entry.shown(), cause: error.into() })?;
     for (name, value) in &entry.attributes {
+        let refused = |why: String| {
+            let why = format!("its attribute `{}` {why}", super::entry::shown(name));
+            Err(Trouble::Entry { path: entry.shown(), why })
+        };
         if !name.starts_with(b"user.") || !marks::may_be_carried(name, value, &stat) {
-            let why = format!("its attribute `{}` is none that an archive holds", super::entry::shown(name));
-            return Err(Trouble::Entry { path: entry.shown(), why });
+            return refused("is none that an archive holds".to_owned());
         }
-        fsetxattr(made, OsStr::from_bytes(name), value, XattrFlags::CREATE).map_err(|error| {
-            let why = format!("its attribute `{}` cannot be kept here: {error}", super::entry::shown(name));
-            Trouble::Entry { path: entry.shown(), why }
-        })?;
+        if let Err(error) = fsetxattr(made, OsStr::from_bytes(name), value, XattrFlags::CREATE) {
+            return refused(format!("cannot be kept here: {error}"));
+        }
     }
-    fchmod(made, Mode::from_raw_mode(entry.mode & 0o7777)).map_err(trouble)?;
-    futimens(made, &times(entry)).map_err(trouble)
+    Ok(())
 }
 
 /// Nothing in an archive runs as somebody else.
@@ -444,6 +460,13 @@ fn check_mode(entry: &Entry) -> Result<()> {
         return Ok(());
     }
     Err(Trouble::Entry { path: entry.shown(), why: "it has a set-user-id bit, or another that no archive holds".to_owned() })
+}
+
+/// For more bytes, and for more files where their number has an end.
+fn has_room(filesystem: &StatFs) -> bool {
+    let bytes = |blocks: u64| blocks.saturating_mul(u64::try_from(filesystem.f_bsize).unwrap_or(1));
+    let reserve = RESERVE.min(bytes(filesystem.f_blocks) / 10);
+    bytes(filesystem.f_bavail) > reserve && (filesystem.f_files == 0 || filesystem.f_ffree > filesystem.f_files / 50)
 }
 
 fn times(entry: &Entry) -> Timestamps {

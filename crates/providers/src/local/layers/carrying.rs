@@ -136,7 +136,7 @@ impl Drop for Arrived {
             match tree::discard(&self.unfinished(*layer), &self.trash.path().join(format!("{IMPORTING}{layer}"))) {
                 Ok(there) => moved |= there,
                 Err(error) => {
-                    tracing::warn!(%layer, %error, "what was imported in part could not be moved out of the way; the next start does it")
+                    tracing::warn!(%layer, %error, "what was imported in part could not be moved out of the way; the next start does it");
                 }
             }
         }

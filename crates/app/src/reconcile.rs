@@ -255,14 +255,12 @@ impl App {
                     return self.note_failed_removal(id, &error).await;
                 }
                 removed = true;
-                // Its own layers are free, unless others need them. Those of its checkpoints the janitor finds.
-                if sandbox.stack != Stack::default() {
-                    self.drop_layers_behind(sandbox.stack.all(sandbox.id));
-                }
             }
         }
-        let context = self.context.clone();
-        self.store
+        let (context, freed) =
+            (self.context.clone(), (removed && sandbox.stack != Stack::default()).then(|| sandbox.stack.all(sandbox.id)));
+        let gone = self
+            .store
             .write(move |unit| {
                 Box::pin(async move {
                     let now = context.now();
@@ -285,7 +283,12 @@ impl App {
                     environments::find_any(unit, id).await?.ok_or_else(|| unknown(id))
                 })
             })
-            .await
+            .await?;
+        // Its own layers are free, unless others need them, and not before its row says so. Those of its checkpoints the janitor finds.
+        if let Some(freed) = freed {
+            self.drop_layers_behind(freed);
+        }
+        Ok(gone)
     }
 
     async fn note_failed_removal(&self, id: EnvironmentId, error: &Error) -> Result<Environment> {

@@ -36,7 +36,7 @@ fn assert_layers(server: &Server, imported: usize) {
 
 #[test]
 fn a_server_that_is_killed_amid_an_import_has_all_of_it_or_nothing() {
-    let rounds = if proving() { 120 } else { 8 };
+    let rounds = if proving() { 60 } else { 8 };
     let from = Server::start();
     let archive = filled(&from).export();
     let directory = Arc::new(tempfile::Builder::new().prefix("stead-").tempdir().unwrap());
@@ -87,7 +87,7 @@ fn a_server_that_is_killed_amid_an_import_has_all_of_it_or_nothing() {
 
 #[test]
 fn a_server_that_is_killed_amid_an_export_has_what_it_had() {
-    let rounds = if proving() { 60 } else { 4 };
+    let rounds = if proving() { 25 } else { 4 };
     let directory = Arc::new(tempfile::Builder::new().prefix("stead-").tempdir().unwrap());
     let start = || Server::builder().on(Arc::clone(&directory)).with(&["--rate-limit", "0"]).start();
     let (mut server, mut dice) = (start(), Dice(41));
@@ -110,7 +110,7 @@ fn a_server_that_is_killed_amid_an_export_has_what_it_had() {
         assert_eq!(come.works(&format!("{LOOK}; cat round")), format!("{SEEN}{round}\n"));
         come.delete();
         if let Ok(reply) = cut {
-            expect(&send(&other.http(), &reply.body, &format!("?name=before-{round}"), None), 201);
+            Spot::import(&other.http(), &reply.body, &format!("before-{round}")).delete();
         }
     }
     spot.delete();
@@ -182,4 +182,32 @@ fn layers_that_arrive_are_left_alone_by_whoever_removes_others() {
     socket.read_to_string(&mut reply).unwrap();
     assert!(reply.starts_with("HTTP/1.1 201"), "{reply}");
     assert_layers(&to, 1);
+}
+
+#[test]
+fn who_sends_slowly_takes_up_no_more_than_there_is_for_archives() {
+    let server = Server::start();
+    let spot = Spot::new(&server.http(), "source");
+    spot.works("echo text > file");
+    let archive = spot.export();
+    let address = server.address.trim_start_matches("http://").to_owned();
+    let slow: Vec<TcpStream> = (0..32)
+        .map(|number| {
+            let mut socket = TcpStream::connect(&address).unwrap();
+            let head = format!(
+                "POST {IMPORT}?name=slow-{number} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n\r\n",
+                server.owner_key(),
+                archive.len()
+            );
+            socket.write_all(&[head.as_bytes(), &archive[..700]].concat()).unwrap();
+            socket
+        })
+        .collect();
+    eventually("there is no room for another", || (send(&server.http(), &archive, "?name=late", None).status == 503).then_some(()));
+    let reply = server.http().post(&spot.path("/export"), json!({}));
+    assert_eq!(crate::api::world::refused(&reply, 503, "service_unavailable")["recoverable"], true);
+    // Nobody else waits for them.
+    assert_eq!(spot.works("cat file"), "text\n");
+    drop(slow);
+    eventually("there is room again", || (send(&server.http(), &archive, "?name=after", None).status == 201).then_some(()));
 }

@@ -54,6 +54,9 @@ pub const ROUTES: &[Route] = &[
     route("DELETE", "/v1/projects/{project}/api-keys/{id}", Needs::Owner, 204, ""),
     route("GET", "/v1/projects/{project}/environments", Needs::Viewer, 200, ""),
     route("POST", "/v1/projects/{project}/environments", Needs::Member, 201, r#"{"name": "made-{n}"}"#),
+    // An archive that is none: the door is passed and nothing is made.
+    route("POST", "/v1/projects/{project}/environments/import", Needs::Member, 400, "{}"),
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/export", Needs::Member, LET_IN, ""),
     route("GET", "/v1/projects/{project}/environments/{environment_id}", Needs::Viewer, 200, ""),
     route("PATCH", "/v1/projects/{project}/environments/{environment_id}", Needs::Member, 200, r#"{"tags": {"turn": "{n}"}}"#),
     route("DELETE", "/v1/projects/{project}/environments/{environment_id}", Needs::Owner, 200, ""),

@@ -1,5 +1,6 @@
 //! Checkpoints, restores and forks, with real programs that write the files.
 
+mod archives;
 mod basics;
 mod disk;
 mod freezing;

@@ -11,6 +11,7 @@ use super::disk::{Disk, Kind};
 use super::tree::{MANIFEST, Tree};
 use crate::api::world::text;
 use crate::crashes::{Dice, proving};
+use crate::support::Server;
 
 /// Its own writing back is put off, so that nothing reaches the disk but what is synced.
 const COMMIT: &str = ",commit=600";
@@ -31,6 +32,13 @@ fn a_durable_checkpoint_survives_the_loss_of_everything_that_was_not_synced() {
     let spot = Spot::new(&server.http(), "power");
     let (mut tree, mut dice, mut sealed) = (Tree::default(), Dice(9), Vec::new());
     let mut lost_something = false;
+    // What is carried here is on the disk before it is said to be here.
+    let elsewhere = Server::start();
+    let carried = Spot::new(&elsewhere.http(), "carried");
+    carried.works("echo one > one; mkdir d; for n in $(seq 300); do echo $n > d/$n; done");
+    carried.checkpoint(json!({}));
+    carried.works("rm d/7; echo two > two");
+    let (archive, seen) = (carried.export(), carried.works(MANIFEST));
     for round in 0..rounds {
         // More than a few files in some rounds: they reach the disk in another way.
         if round % 3 == 1 {
@@ -43,6 +51,7 @@ fn a_durable_checkpoint_survives_the_loss_of_everything_that_was_not_synced() {
         let checkpoint = spot.checkpoint(json!({}));
         assert_eq!(text(&checkpoint, "state"), "durable");
         sealed.push((checkpoint, tree.clone()));
+        let come = Spot::import(&server.http(), &archive, &format!("carried-{round}"));
         // Written afterwards, and nowhere but in memory.
         let mut later = tree.clone();
         let commands: Vec<String> = (0..4).map(|_| later.change(&mut dice)).collect();
@@ -53,6 +62,7 @@ fn a_durable_checkpoint_survives_the_loss_of_everything_that_was_not_synced() {
         std::fs::copy(&file, &copy).unwrap();
         kill_process(pid, Signal::CONT).unwrap();
         spot.works("rm unsynced");
+        come.delete();
         tree = later;
 
         {
@@ -60,6 +70,10 @@ fn a_durable_checkpoint_survives_the_loss_of_everything_that_was_not_synced() {
             {
                 let server = after.server();
                 let found = Spot { http: server.http(), id: spot.id.clone() };
+                let come = Spot { http: server.http(), id: come.id.clone() };
+                assert_eq!(come.works(MANIFEST), seen, "what was carried before the power went in round {round}");
+                come.restore(&come.checkpoints()[0]);
+                assert_eq!(come.works("cat one d/7; ls"), "one\n7\nd\none\n");
                 lost_something |= !found.works("cat unsynced || true").contains("unsynced");
                 for (checkpoint, tree) in &sealed {
                     found.restore(checkpoint);

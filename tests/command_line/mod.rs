@@ -2,6 +2,7 @@
 
 pub mod desk;
 
+mod archives;
 mod backups;
 mod care;
 mod copy;

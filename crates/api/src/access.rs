@@ -32,6 +32,7 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     (Method::DELETE, "/v1/projects/{project}/api-keys/{id}", OWNER),
     (Method::GET, "/v1/projects/{project}/environments", VIEWER),
     (Method::POST, "/v1/projects/{project}/environments", MEMBER),
+    (Method::POST, "/v1/projects/{project}/environments/import", MEMBER),
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}", VIEWER),
     (Method::PATCH, "/v1/projects/{project}/environments/{environment_id}", MEMBER),
     (Method::DELETE, "/v1/projects/{project}/environments/{environment_id}", OWNER),
@@ -53,6 +54,8 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/checkpoints/{checkpoint_id}/restore", MEMBER),
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/checkpoints/{checkpoint_id}/diff", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/fork", MEMBER),
+    // It holds every file, and seals what is there.
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/export", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/setup", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/wake", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/sleep", MEMBER),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
+use http::Method;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
@@ -65,9 +66,14 @@ fn cut_off(cause: axum::Error) -> Error {
     Error::new(Code::BadRequest, "the body was cut off").cause(cause).suggestion("send it again")
 }
 
+/// Whether a body is passed on as it comes, and may be as long as it is.
+pub fn takes_any_length(method: &Method, route: &str) -> bool {
+    crate::files::takes_any_length(method, route) || crate::environments::import::takes_any_length(method, route)
+}
+
 /// A body that says beforehand that it is too large is refused before it is read.
 pub fn check_announced(request: &Request, route: &str) -> Result<(), Error> {
-    if crate::files::takes_any_length(request.method(), route) {
+    if takes_any_length(request.method(), route) {
         return Ok(());
     }
     let announced =

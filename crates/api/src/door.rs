@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -162,12 +162,16 @@ async fn admit(state: &State, request: Request, route: &str) -> Result<(Request,
     // Only now, for who was let in: the body of what can be repeated is read here, everything else by its handler.
     let request_body = match idempotency_key(&parts)? {
         Some(key) => {
-            let bytes = body::read(request_body).await?;
+            // What may be of any length is not held here: whoever takes it adds to the fingerprint what it knows it by.
+            let (bytes, rest) = match body::takes_any_length(&parts.method, route) {
+                true => (Bytes::new(), Some(request_body)),
+                false => (body::read(request_body).await?, None),
+            };
             let fingerprint = fingerprint(&parts, &bytes);
             if let Admitted::Caller(caller) | Admitted::Entered(Entered { caller, .. }) = &mut admitted {
                 caller.idempotency = Some(Idempotency { key, fingerprint });
             }
-            Body::from(bytes)
+            rest.unwrap_or_else(|| Body::from(bytes))
         }
         None => request_body,
     };

@@ -39,7 +39,10 @@ pub use locks::KeyedLocks;
 pub use place::{
     Activity, EgressPiece, EgressStart, Errand, Follower, Frame, Mark, Output, Place, PlaceError, Premises, Progress, StartProcess, Still,
 };
-pub use provider::{AskedBy, DifferencePage, Layers, Listed, NewSandbox, Observation, Provider, ProviderError, Resource, View, Wanted};
+pub use provider::{
+    ArchivePieces, ArchiveTarget, AskedBy, DifferencePage, IncomingArchive, Layers, Listed, NewSandbox, Observation, PackedArchive,
+    Provider, ProviderError, Resource, UnpackedArchive, View, Wanted,
+};
 pub use providers::Providers;
 pub use settings::{Retention, Settings};
 
@@ -70,6 +73,10 @@ pub struct App {
     /// Whoever writes down that something needs a layer holds this for reading; whoever removes those that nobody needs, for writing.
     pub(crate) layers: Arc<tokio::sync::RwLock<()>>,
     pub(crate) unneeded: Arc<checkpoints::Unneeded>,
+    /// Layers that are being read, and stay whoever else needs them.
+    pub(crate) pins: Arc<checkpoints::Pins>,
+    /// How many archives may be on their way at a time: each takes up a thread, however slowly it is sent or taken.
+    pub(crate) archives: Arc<tokio::sync::Semaphore>,
     /// Environments whose checkpoints were due and could not be made.
     pub(crate) skipped: Arc<std::sync::Mutex<std::collections::HashSet<EnvironmentId>>>,
     ends: Arc<processes::Ends>,
@@ -93,6 +100,8 @@ impl App {
             watches: Arc::default(),
             layers: Arc::default(),
             unneeded: Arc::default(),
+            pins: Arc::default(),
+            archives: Arc::new(tokio::sync::Semaphore::new(checkpoints::MOST_ARCHIVES)),
             skipped: Arc::default(),
             ends: Arc::default(),
             tasks: TaskTracker::new(),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use stead_domain::archive;
 use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::checkpoint::Stack;
 use stead_domain::definition::Spec;
@@ -297,6 +298,12 @@ pub enum PlaceError {
     /// This host cannot make the place as its definition asks.
     #[error("{message}")]
     CannotBeMade { message: String, suggestion: String },
+    /// Something is wrong with an archive; with an entry of it, if that is named.
+    #[error("{message}")]
+    Archive { message: String, path: Option<String> },
+    /// An archive that cannot be used here.
+    #[error("{message}")]
+    ArchiveUnsupported { message: String, suggestion: String },
     #[error("the disk is full or refuses writes: {0}")]
     StorageFull(String),
     /// Something must be done first.
@@ -351,6 +358,11 @@ impl From<PlaceError> for Error {
             PlaceError::CannotBeMade { suggestion, .. } => Self::new(Code::PostureNotEnforced, message).suggestion(suggestion),
             PlaceError::StorageFull(_) => Self::new(Code::StorageFull, message)
                 .suggestion("free space under the data directory, then try again; `stead system df` shows what uses it"),
+            PlaceError::Archive { path, .. } => match path {
+                Some(path) => archive::invalid(message).detail("path", path),
+                None => archive::invalid(message),
+            },
+            PlaceError::ArchiveUnsupported { suggestion, .. } => Self::new(Code::ArchiveUnsupported, message).suggestion(suggestion),
             PlaceError::InTheWay { suggestion, .. } => Self::new(Code::Conflict, message).suggestion(suggestion),
             PlaceError::Asleep => Self::new(Code::EnvironmentAsleep, message)
                 .suggestion("start what should listen there: `stead exec ENVIRONMENT -- COMMAND` wakes it"),

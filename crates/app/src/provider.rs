@@ -11,6 +11,7 @@ use stead_domain::principal::{Caller, Credential};
 use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::Sandbox;
 use stead_domain::{Code, Error};
+use tokio::sync::mpsc;
 
 use crate::place::{Place, PlaceError};
 
@@ -125,6 +126,18 @@ pub trait Layers: Send + Sync {
     /// Hides from a new sandbox what the system in the layers below it knows itself by.
     async fn forget_identity(&self, sandbox: SandboxId, stack: &Stack) -> Result<(), ProviderError>;
 
+    /// What this host's system is: another where layers over it would mean something else.
+    async fn host_system(&self) -> Result<String, ProviderError>;
+
+    /// Whether one of these lies over the host's system.
+    async fn lie_over_host(&self, layers: &[LayerId]) -> Result<bool, ProviderError>;
+
+    /// Sealed layers as an archive that begins with a manifest. They must stay for as long as it is read.
+    async fn pack(&self, manifest: Vec<u8>, layers: &[LayerId]) -> Result<PackedArchive, PlaceError>;
+
+    /// An archive as it arrives, up to where its manifest ends.
+    async fn open_archive(&self, pieces: ArchivePieces) -> Result<Box<dyn IncomingArchive>, PlaceError>;
+
     /// Whether what a sandbox sees is not what lies below the layer that it writes to.
     async fn is_written(&self, sandbox: SandboxId, stack: &Stack) -> Result<bool, ProviderError>;
 
@@ -133,6 +146,45 @@ pub trait Layers: Send + Sync {
 
     /// Removes one that nobody needs.
     async fn remove(&self, layer: LayerId) -> Result<(), ProviderError>;
+}
+
+/// The bytes of an archive as they arrive. The end is said by a none: whoever only lets go was cut off.
+pub type ArchivePieces = mpsc::Receiver<Option<Vec<u8>>>;
+
+/// An archive that is being made.
+pub struct PackedArchive {
+    /// How many bytes it has.
+    pub size: u64,
+    /// An error is the last of them.
+    pub pieces: mpsc::Receiver<Result<Vec<u8>, PlaceError>>,
+}
+
+/// Where an archive goes.
+pub struct ArchiveTarget {
+    /// The layers that its layers become, in order, and whether each counts as what the environment occupies.
+    pub layers: Vec<(LayerId, bool)>,
+    /// Whether layers over the host's system are taken.
+    pub over_host: bool,
+    /// What those that count may occupy, in bytes.
+    pub most: Option<u64>,
+}
+
+/// An archive that nobody vouches for, of which only the manifest was read.
+#[async_trait]
+pub trait IncomingArchive: Send {
+    fn manifest(&self) -> &[u8];
+
+    /// Reads all of it. What it answers is whole and on the disk.
+    async fn unpack(self: Box<Self>, into: ArchiveTarget) -> Result<Box<dyn UnpackedArchive>, PlaceError>;
+}
+
+/// Layers that arrived, and that nobody sees before they are placed. Whoever lets go of them throws them away.
+#[async_trait]
+pub trait UnpackedArchive: Send {
+    fn entries(&self) -> u64;
+    /// Bytes of files.
+    fn size(&self) -> u64;
+    async fn place(self: Box<Self>) -> Result<(), ProviderError>;
 }
 
 /// Layers that are seen on top of each other, the topmost first.

@@ -1,13 +1,15 @@
 //! Checkpoints and forks.
 
 use serde::{Deserialize, Serialize};
+use stead_domain::archive::{ExportRequest, ImportRequest, MEDIA_TYPE};
 use stead_domain::checkpoint::{Checkpoint, ForkRequest, NewCheckpoint, RestoreRequest};
 use stead_domain::checkpoint_diff::Differences;
 use stead_domain::environment::Environment;
+use stead_domain::files::FilePath;
 use stead_domain::ids::{CheckpointId, EnvironmentId};
 use stead_domain::page::Page;
 
-use crate::{Client, ListOptions, Request, Result};
+use crate::{Client, Download, ListOptions, Request, Result, Upload};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Forks {
@@ -61,6 +63,23 @@ impl Client {
     pub async fn restore_checkpoint(&self, environment: EnvironmentId, id: CheckpointId, request: &RestoreRequest) -> Result<Environment> {
         let path = self.environment_path(environment, &format!("/checkpoints/{id}/restore"));
         self.json(Request::post(path).json(request)?.within(None)).await
+    }
+
+    /// An environment as an archive, from the beginning to the end: it cannot be taken up in the middle.
+    pub async fn export_environment(&self, environment: EnvironmentId, request: &ExportRequest) -> Result<Download<'_>> {
+        let asked = Request::post(self.environment_path(environment, "/export")).json(request)?.within(None);
+        Download::open(self, asked.header("accept", MEDIA_TYPE)?, FilePath::found("the archive")).await
+    }
+
+    /// Makes an environment out of an archive. Sent again with the same key it is not made again.
+    pub async fn import_environment(&self, request: &ImportRequest, key: &str, archive: Upload) -> Result<Environment> {
+        let asked = Request::post(self.project_path("/environments/import"))
+            .query("name", request.name.as_deref())
+            .query("allow_unenforced", request.allow_unenforced.then_some(true))
+            .query("allow_mounts", request.allow_mounts.then_some(true))
+            .header("content-type", MEDIA_TYPE)?
+            .header("idempotency-key", key)?;
+        self.parse(&self.upload(&asked, archive).await?)
     }
 
     pub async fn fork_environment(&self, environment: EnvironmentId, request: &ForkRequest) -> Result<Forks> {

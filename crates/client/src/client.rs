@@ -72,6 +72,12 @@ impl Client {
         format!("/v1/projects/{}{rest}", escape(&self.project))
     }
 
+    /// A word for one attempt, which nobody used before.
+    pub fn new_key(&self) -> String {
+        let random: [u8; 16] = self.context.random();
+        random.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// Opens the connection without asking anything.
     pub async fn connect(&self) -> Result<()> {
         let mut slot = self.connection.lock().await;
@@ -87,9 +93,7 @@ impl Client {
     /// only repeated when it was never sent.
     pub async fn send(&self, mut request: Request) -> Result<Response> {
         if request.method == Method::POST && !request.has_header("idempotency-key") {
-            let random: [u8; 16] = self.context.random();
-            let key: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-            request = request.header("idempotency-key", &key)?;
+            request = request.header("idempotency-key", &self.new_key())?;
         }
         let (mut repeated, mut waits) = (false, 0);
         loop {

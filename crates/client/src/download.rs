@@ -20,6 +20,7 @@ pub struct Download<'c> {
     size: Option<u64>,
     tag: Option<String>,
     mode: Option<u32>,
+    checkpoint: Option<String>,
     at: u64,
     opened: Option<Opened>,
 }
@@ -31,7 +32,8 @@ impl<'c> Download<'c> {
         let size = header("content-length").and_then(|length| length.parse().ok());
         let mode = header("stead-file-mode").and_then(|mode| u32::from_str_radix(mode, 8).ok());
         let tag = header("etag").map(str::to_owned);
-        Ok(Self { client, request, path, size, tag, mode, at: 0, opened: Some(opened) })
+        let checkpoint = header("stead-checkpoint").map(str::to_owned);
+        Ok(Self { client, request, path, size, tag, mode, checkpoint, at: 0, opened: Some(opened) })
     }
 
     pub fn size(&self) -> Option<u64> {
@@ -41,6 +43,11 @@ impl<'c> Download<'c> {
     /// Another one when the file is.
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
+    }
+
+    /// Of an exported environment, the checkpoint that its files are of.
+    pub fn checkpoint(&self) -> Option<&str> {
+        self.checkpoint.as_deref()
     }
 
     pub fn mode(&self) -> Option<u32> {

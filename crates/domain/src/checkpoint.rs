@@ -26,6 +26,8 @@ text_enum! {
         Interval = "interval",
         /// A fork of what was there at that moment.
         Fork = "fork",
+        /// An export of what was there at that moment.
+        Export = "export",
         /// What was there before another one was restored.
         BeforeRestore = "before_restore",
     }

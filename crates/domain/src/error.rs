@@ -71,7 +71,7 @@ codes! {
     PathTooLong, "path_too_long", 409, 3, "What lies there is so deep that its path is longer than the kernel takes.";
     WrongOffset, "wrong_offset", 409, 3, "The file does not end where the request says; `details.size` says where it does.";
     FileFailed, "file_failed", 409, 3, "The file could not be read or written; the message holds what the kernel said.";
-    InvalidArchive, "invalid_archive", 400, 2, "The body is no tar archive, is cut off, or holds an entry that may not be unpacked; `details.path` names it.";
+    InvalidArchive, "invalid_archive", 400, 2, "The body is no archive, is cut off, is not what its digests say, or holds an entry that may not be unpacked; `details.path` names it.";
     Unauthorized, "unauthorized", 401, 5, "No credential, or one that is unknown, expired or revoked.";
     Forbidden, "forbidden", 403, 5, "The caller's role does not allow this.";
     NotFound, "not_found", 404, 4, "There is nothing of that id or name that the caller may see.";
@@ -86,6 +86,7 @@ codes! {
     EnvironmentBusy, "environment_busy", 409, 3, "Processes run in the environment; `details.processes` says how many.";
     CheckpointNeedsStop, "checkpoint_needs_stop", 409, 3, "A checkpoint beside running processes needs a filesystem that shares blocks between files, and cgroups.";
     CheckpointUnsupported, "checkpoint_unsupported", 409, 3, "The environment's files cannot be sealed; the message says why.";
+    ArchiveUnsupported, "archive_unsupported", 409, 3, "The archive of an environment cannot be made or used here; the message says why.";
     EnvironmentAsleep, "environment_asleep", 409, 3, "Nothing runs in the environment, and it is not woken for this.";
     PortClosed, "port_closed", 409, 3, "Nothing listens on the port inside the environment, or only where it cannot be reached.";
     SandboxInUse, "sandbox_in_use", 409, 3, "Live environments use the sandbox.";

@@ -6,6 +6,7 @@
 mod text_enum;
 
 pub mod api_key;
+pub mod archive;
 pub mod audit;
 pub mod changes;
 pub mod checkpoint;

@@ -9,7 +9,7 @@ use stead_store::checkpoints;
 
 use crate::App;
 
-const TORN: &str = "the host went down before it was on the disk: what was written last may be missing";
+pub(super) const TORN: &str = "the host went down before it was on the disk: what was written last may be missing";
 
 impl App {
     /// Returns when it is on the disk, or can never be.

@@ -56,7 +56,10 @@ impl App {
         let asked_for = request.checkpoint_id;
         let checkpoint = match asked_for {
             Some(from) => self.find_checkpoint(&entered, from).await?,
-            None => self.checkpoint_for_fork(&entered, id, request.on_running.unwrap_or(OnRunning::Busy)).await?,
+            None => {
+                let on_running = request.on_running.unwrap_or(OnRunning::Busy);
+                self.checkpoint_of_now(&entered, id, on_running, CheckpointReason::Fork).await?
+            }
         };
         if checkpoint.host_id != source.runtime.host {
             return Err(Error::new(Code::EnvironmentOnOtherHost, format!("checkpoint `{}` lies on another host", checkpoint.id))
@@ -135,7 +138,13 @@ impl App {
     }
 
     /// What is there now, sealed.
-    async fn checkpoint_for_fork(&self, entered: &Entered, id: EnvironmentId, on_running: OnRunning) -> Result<Checkpoint> {
+    pub(super) async fn checkpoint_of_now(
+        &self,
+        entered: &Entered,
+        id: EnvironmentId,
+        on_running: OnRunning,
+        reason: CheckpointReason,
+    ) -> Result<Checkpoint> {
         let _guard = locked(self, id).await;
         let (environment, ground) = self.awake_or_not(entered, id).await?;
         check_usable(&environment)?;
@@ -144,7 +153,7 @@ impl App {
         let stilled = self.still(&environment, place, on_running).await?;
         let environment = self.get_environment(entered, id).await?;
         let caller = Some(entered.caller.clone());
-        let wanted = Wanted { id: CheckpointId::new(&self.context), name: None, reason: CheckpointReason::Fork, caller };
+        let wanted = Wanted { id: CheckpointId::new(&self.context), name: None, reason, caller };
         if stilled.runs {
             let checkpoint = self.seal_frozen(&environment, place, &keeper, &stilled, wanted).await?;
             self.bring_to_disk_behind(checkpoint.clone());

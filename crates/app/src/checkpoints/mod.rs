@@ -7,15 +7,20 @@ mod compact;
 mod create;
 mod diff;
 mod durable;
+mod export;
 mod fork;
 mod freeze;
+mod import;
+mod pins;
 mod policy;
 mod remove;
 mod restore;
 mod seal;
 
 pub use diff::DiffQuery;
+pub use export::Export;
 pub use fork::Forks;
+pub(crate) use pins::Pins;
 pub(crate) use remove::Unneeded;
 
 use std::sync::Arc;
@@ -26,6 +31,7 @@ use stead_domain::ids::{CheckpointId, EnvironmentId};
 use stead_domain::page::{Page, PageRequest};
 use stead_domain::{Code, Error, Result};
 use stead_store::checkpoints;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::provider::{Layers, Provider};
 use crate::{App, Entered};
@@ -33,6 +39,9 @@ use crate::{App, Entered};
 pub(crate) fn unknown(id: CheckpointId) -> Error {
     Error::not_found("checkpoint", id).suggestion("`stead checkpoint list ENVIRONMENT` shows them")
 }
+
+/// Archives that are made or taken in at a time.
+pub(crate) const MOST_ARCHIVES: usize = 32;
 
 /// A provider that keeps files in layers.
 #[derive(Clone)]
@@ -67,6 +76,14 @@ impl App {
         let found =
             self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(checkpoints::find(unit, project, id).await?) })).await?;
         found.ok_or_else(|| unknown(id))
+    }
+
+    /// Room for one more archive.
+    fn archive_slot(&self) -> Result<OwnedSemaphorePermit> {
+        Arc::clone(&self.archives).try_acquire_owned().map_err(|_| {
+            Error::new(Code::ServiceUnavailable, format!("{MOST_ARCHIVES} archives are on their way already"))
+                .suggestion("try again when one of them has arrived")
+        })
     }
 
     pub(crate) fn keeper(&self, environment: &Environment) -> Result<Keeper> {

@@ -88,7 +88,7 @@ impl App {
             let host = self.host;
             let used =
                 self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(checkpoints::layers_in_use(unit, host).await?) })).await?;
-            for layer in there.into_iter().filter(|layer| !used.contains(layer) && !spared(layer)) {
+            for layer in there.into_iter().filter(|layer| !used.contains(layer) && !spared(layer) && !self.pins.hold(layer)) {
                 layers.remove(layer).await?;
                 count += 1;
             }

@@ -100,7 +100,8 @@ impl App {
     }
 
     async fn create_to_the_end(&self, entered: Entered, new: NewEnvironment) -> Result<Outcome<Environment>> {
-        let mut draft = self.draft(&entered, new).await?;
+        let asked_by = AskedBy::caller(&entered.caller, None);
+        let mut draft = self.draft(&entered, new, asked_by).await?;
         let id = draft.environment.id;
         // Held from before the row is visible, so that the reconciler leaves it to us.
         let guard = self.locks.lock(&id.to_string()).await;
@@ -260,7 +261,7 @@ impl App {
     }
 
     /// Everything about the new record, checked, before anything is written.
-    async fn draft(&self, entered: &Entered, new: NewEnvironment) -> Result<Draft> {
+    pub(crate) async fn draft(&self, entered: &Entered, new: NewEnvironment, asked_by: AskedBy) -> Result<Draft> {
         let (context, now) = (&self.context, self.context.now());
         let id = EnvironmentId::new(context);
         let stated = new.spec.unwrap_or_default();
@@ -274,7 +275,7 @@ impl App {
         let base = template(new.template_id.unwrap_or(TemplateId::LocalDefault));
         let mut spec = stated.resolve(&base, provider, Some(&name))?;
         let allow_unenforced = new.allow_unenforced.unwrap_or(false);
-        let posture = self.check_posture(&mut spec, provider, allow_unenforced, AskedBy::caller(&entered.caller, None)).await?;
+        let posture = self.check_posture(&mut spec, provider, allow_unenforced, asked_by).await?;
         let sandbox = Sandbox {
             host_id: serving.host(),
             ..Sandbox::to_be_made(new.sandbox_id.unwrap_or_else(|| SandboxId::new(context)), entered.project, serving.name(), Some(id), now)

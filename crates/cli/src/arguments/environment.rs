@@ -34,8 +34,10 @@ pub enum EnvironmentCommand {
     Rollback(Rollback),
     /// Create or update environments from definition files
     Apply(Apply),
-    /// Print an environment's definition as a file
+    /// Print an environment's definition as a file, or carry all of it away in an archive
     Export(Export),
+    /// Make an environment out of an archive
+    Import(Import),
     /// Make it ready for a command without one
     Wake(Reference),
     /// Leave nothing of it but its files; it wakes for the next command
@@ -228,10 +230,50 @@ pub struct Apply {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  stead env export web                                      the definition
+  stead env export web --archive web.tar                    definition, files and checkpoints
+  stead env export web --archive - | zstd > web.tar.zst
+  stead env export web --archive - | ssh host stead env import --archive -
+
+For an archive, what is there now is sealed first, as a checkpoint of its own. Neither secrets nor processes nor what they printed are in
+it, nor what lies in the runtime directory.")]
 pub struct Export {
     #[command(flatten)]
     pub reference: Reference,
     /// Write to a new file instead of stdout
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "archive")]
     pub output: Option<PathBuf>,
+    /// Everything, with files and checkpoints, into a new file; `-` for stdout
+    #[arg(long, value_name = "FILE")]
+    pub archive: Option<PathBuf>,
+    /// For an archive, end what runs in it
+    #[arg(long, requires = "archive")]
+    pub stop: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  stead env import --archive web.tar
+  stead env import --archive web.tar --name web-2
+  zstd -dc web.tar.zst | stead env import --archive -
+
+The environment has the definition, the files and the checkpoints of the one that was exported, and an identity of its own. An archive is
+trusted with nothing: its definition must be one that could be created here, and directories of this host are mounted only where the
+operator allowed it, or with --allow-mounts.")]
+pub struct Import {
+    /// What `env export --archive` wrote; `-` for stdin
+    #[arg(long, value_name = "FILE")]
+    pub archive: PathBuf,
+    /// Another name than the one in the archive
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Accept a posture that the provider does not enforce
+    #[arg(long)]
+    pub allow_unenforced: bool,
+    /// Mount what the definition names of your own directories
+    #[arg(long)]
+    pub allow_mounts: bool,
 }

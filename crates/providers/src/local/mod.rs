@@ -3,6 +3,7 @@
 //! The directory's name is the label, and `sandboxes/.installation` says whose they are: what another store made there is never touched.
 
 mod abilities;
+mod archive;
 mod blueprint;
 mod changes;
 mod cursor;

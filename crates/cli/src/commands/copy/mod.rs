@@ -1,8 +1,8 @@
 //! `stead cp`: in, out and between.
 
 mod across;
-mod bar;
-mod channel;
+pub mod bar;
+pub mod channel;
 mod down;
 mod here;
 mod side;

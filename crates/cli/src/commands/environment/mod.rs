@@ -1,12 +1,14 @@
 //! `stead env …`.
 
 mod apply;
+mod archive;
 mod changes;
 mod create;
 mod delete;
 mod egress;
 mod export;
 mod history;
+mod import;
 mod life;
 mod list;
 mod reconcile;
@@ -31,6 +33,7 @@ pub async fn run(invocation: &Invocation<'_>, command: EnvironmentCommand) -> Re
         EnvironmentCommand::Rollback(arguments) => rollback::run(invocation, &arguments).await,
         EnvironmentCommand::Apply(arguments) => apply::run(invocation, &arguments).await,
         EnvironmentCommand::Export(arguments) => export::run(invocation, &arguments).await,
+        EnvironmentCommand::Import(arguments) => import::run(invocation, &arguments).await,
         EnvironmentCommand::Wake(arguments) => life::wake(invocation, &arguments).await,
         EnvironmentCommand::Sleep(arguments) => life::sleep(invocation, &arguments).await,
         EnvironmentCommand::Stop(arguments) => life::stop(invocation, &arguments).await,

@@ -31,6 +31,18 @@ pub fn forget(upper: &Path, below: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
+/// Whether that is what a file in a part of a layer is.
+pub fn is_identity(part: &Path, path: &[u8]) -> bool {
+    let Some(name) = part.strip_prefix(PARTS[1]).ok().and_then(|rest| rest.iter().next()).and_then(|name| name.to_str()) else {
+        return false;
+    };
+    KNOWN_BY.iter().any(|(of, known)| match name {
+        name if name == *of => known.as_bytes() == path,
+        name if name.starts_with("image") => Path::new(of).join(known).as_os_str().as_encoded_bytes() == path,
+        _ => false,
+    })
+}
+
 fn parts(system: &Path) -> Result<Vec<PathBuf>> {
     match fs::read_dir(system) {
         Ok(entries) => entries.map(|entry| entry.map(|entry| PathBuf::from(entry.file_name()))).collect(),

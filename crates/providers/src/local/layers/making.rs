@@ -10,7 +10,7 @@ use stead_domain::ids::LayerId;
 use tokio::task::spawn_blocking;
 
 use super::systems::Systems;
-use super::{Asked, MAKING, Result, Shelf, durable, make_directory};
+use super::{Asked, IMPORTING, MAKING, Result, Shelf, durable, make_directory};
 use crate::local::stack::{self, Stack, copy_layer, merge_layers};
 use crate::local::tree;
 
@@ -87,12 +87,12 @@ impl Shelf {
         tree::discard(&self.unfinished(layer), &trash.join(layer.to_string()))
     }
 
-    /// Nobody makes any more: what a server left that was ended while it did goes. Before the trash is emptied for the first time.
+    /// Nobody makes or imports any more: what a server left that was ended while it did goes. Before the trash is emptied for the first time.
     pub fn clear(&self, trash: &Path) -> Result<()> {
         for entry in fs::read_dir(&self.layers)? {
-            let entry = entry?;
-            if let Some(layer) = entry.file_name().to_str().and_then(|name| name.strip_prefix(MAKING)) {
-                tree::discard(&entry.path(), &trash.join(layer))?;
+            let name = entry?.file_name();
+            if [MAKING, IMPORTING].iter().any(|unfinished| name.to_string_lossy().starts_with(unfinished)) {
+                tree::discard(&self.layers.join(&name), &trash.join(&name))?;
             }
         }
         Ok(())

@@ -5,6 +5,7 @@
 //! sandbox lies in the sandbox's own directory; all others, and those whose sandbox is gone, below `layers`. Each holds `workspace` and,
 //! where the system is the sandbox's own, `system`.
 
+mod carrying;
 mod compare;
 mod durable;
 mod identity;
@@ -20,16 +21,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use stead_app::{DifferencePage, Layers, PlaceError, ProviderError, View, Wanted};
+use stead_app::{ArchivePieces, DifferencePage, IncomingArchive, Layers, PackedArchive, PlaceError, ProviderError, View, Wanted};
 use stead_domain::checkpoint::Stack;
 use stead_domain::definition::Spec;
 use stead_domain::ids::{LayerId, SandboxId};
+
+pub use identity::is_identity;
 
 use self::systems::Systems;
 pub use self::systems::name_of;
 use super::images::Images;
 use super::trash::Trash;
-use super::{blocking, tree};
+use super::{archive, blocking, tree};
 
 type Result<T, E = std::io::Error> = std::result::Result<T, E>;
 
@@ -42,6 +45,8 @@ const MOVING: &str = ".moving-";
 
 /// Begins the name of a layer that is being made of others, or of another.
 const MAKING: &str = ".merging-";
+/// Begins the name of a layer that arrives in an archive.
+const IMPORTING: &str = ".importing-";
 
 /// Where layers lie.
 pub struct Shelf {
@@ -260,6 +265,31 @@ impl Layers for LocalLayers {
             identity::forget(&located.upper, &located.below)
         })
         .await
+    }
+
+    async fn host_system(&self) -> Result<String, ProviderError> {
+        blocking(archive::fingerprint).await
+    }
+
+    async fn lie_over_host(&self, layers: &[LayerId]) -> Result<bool, ProviderError> {
+        let (shelf, layers) = (self.shelf.clone(), layers.to_vec());
+        blocking(move || {
+            for layer in layers {
+                if archive::is_over_host(&shelf.find(layer)?)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+        .await
+    }
+
+    async fn pack(&self, manifest: Vec<u8>, layers: &[LayerId]) -> Result<PackedArchive, PlaceError> {
+        carrying::pack(self.shelf.clone(), manifest, layers.to_vec()).await
+    }
+
+    async fn open_archive(&self, pieces: ArchivePieces) -> Result<Box<dyn IncomingArchive>, PlaceError> {
+        self.open(pieces).await
     }
 
     async fn is_written(&self, sandbox: SandboxId, stack: &Stack) -> Result<bool, ProviderError> {

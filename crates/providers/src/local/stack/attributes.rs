@@ -72,6 +72,11 @@ pub fn own(of: impl AsFd) -> io::Result<BTreeMap<OsString, Vec<u8>>> {
     read(of.as_fd(), Marks::Left)
 }
 
+/// Every extended attribute that belongs to what is open, with its value.
+pub fn each(from: BorrowedFd<'_>, mut visitor: impl FnMut(&[u8], Vec<u8>) -> io::Result<()>) -> io::Result<()> {
+    read(from, Marks::Kept)?.into_iter().try_for_each(|(name, value)| visitor(name.as_bytes(), value))
+}
+
 fn read(from: BorrowedFd<'_>, marks: Marks) -> io::Result<BTreeMap<OsString, Vec<u8>>> {
     let mut found = BTreeMap::new();
     let list = match grown(|buffer| flistxattr(from, buffer)) {

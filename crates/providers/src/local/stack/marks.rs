@@ -40,6 +40,16 @@ pub fn is_opaque(directory: BorrowedFd<'_>) -> io::Result<bool> {
     }
 }
 
+/// Whether an attribute means the same on another host: any that is no mark, and the two marks where the kernel reads them. All others
+/// name something of the host that they were written on.
+pub fn may_be_carried(name: &[u8], value: &[u8], stat: &Stat) -> bool {
+    match name {
+        name if name == OPAQUE.as_bytes() => file_type(stat) == FileType::Directory && matches!(value, b"y" | b"x"),
+        name if name == WHITEOUT.as_bytes() => file_type(stat) == FileType::RegularFile && stat.st_size == 0 && matches!(value, b"" | b"y"),
+        name => !name.starts_with(PREFIX.as_bytes()),
+    }
+}
+
 fn has(file: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
     let mut value = [0u8; 8];
     match fgetxattr(file, name, &mut value) {

@@ -54,7 +54,7 @@ pub enum Trouble {
 
 impl Trouble {
     /// In a part of a layer's directory.
-    fn in_part(self, part: &Path) -> Self {
+    pub fn in_part(self, part: &Path) -> Self {
         let whole = |path: RelativePath| {
             let mut whole = RelativePath::default();
             part.iter().for_each(|name| whole.push(name.as_bytes()));
@@ -72,7 +72,7 @@ impl Trouble {
 pub type Result<T, E = Trouble> = std::result::Result<T, E>;
 
 /// Says where something went wrong.
-trait Place<T> {
+pub trait Place<T> {
     fn at(self, path: &RelativePath) -> Result<T>;
 }
 
@@ -97,6 +97,10 @@ impl From<Trouble> for PlaceError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::ReadOnlyFilesystem => Self::StorageFull(message),
             io::ErrorKind::PermissionDenied => {
                 let suggestion = "give its owner the permission to read it, from inside the environment, and try again".to_owned();
+                Self::InTheWay { message, suggestion }
+            }
+            io::ErrorKind::InvalidFilename => {
+                let suggestion = "move or remove it, from inside the environment, and try again".to_owned();
                 Self::InTheWay { message, suggestion }
             }
             // What was looked at became something else meanwhile.

@@ -191,19 +191,23 @@ fn who_sends_slowly_takes_up_no_more_than_there_is_for_archives() {
     spot.works("echo text > file");
     let archive = spot.export();
     let address = server.address.trim_start_matches("http://").to_owned();
-    let slow: Vec<TcpStream> = (0..32)
-        .map(|number| {
-            let mut socket = TcpStream::connect(&address).unwrap();
-            let head = format!(
-                "POST {IMPORT}?name=slow-{number} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n\r\n",
-                server.owner_key(),
-                archive.len()
-            );
-            socket.write_all(&[head.as_bytes(), &archive[..700]].concat()).unwrap();
-            socket
-        })
-        .collect();
-    eventually("there is no room for another", || (send(&server.http(), &archive, "?name=late", None).status == 503).then_some(()));
+    let mut slow = Vec::new();
+    let mut one_more = || {
+        let mut socket = TcpStream::connect(&address).unwrap();
+        let head = format!(
+            "POST {IMPORT}?name=slow HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n\r\n",
+            server.owner_key(),
+            archive.len()
+        );
+        socket.write_all(&[head.as_bytes(), &archive[..700]].concat()).unwrap();
+        slow.push(socket);
+    };
+    (0..31).for_each(|_| one_more());
+    eventually("there is no room for another", || {
+        // One that is refused because this look took its room is followed by another.
+        one_more();
+        (send(&server.http(), &archive, "?name=late", None).status == 503).then_some(())
+    });
     let reply = server.http().post(&spot.path("/export"), json!({}));
     assert_eq!(crate::api::world::refused(&reply, 503, "service_unavailable")["recoverable"], true);
     // Nobody else waits for them.

@@ -27,13 +27,15 @@ pub async fn race(stead: &Stead, quick: bool, results: &mut Results) {
     let mut contest = Contest::new(COPY, &[CP, FORK, SEAL, XFS, BTRFS, SNAPSHOT, COMMIT]);
     let directory = stead.beside().join("copies");
     fs::create_dir(&directory).unwrap();
-    let mut caller = stead.caller().await;
-    let (id, workspace) = caller.create().await;
+    let (id, workspace) = stead.caller().await.create().await;
     tree::plant(&workspace, if quick { 200 } else { 2000 }, 32_000).unwrap();
-    let first = caller.checkpoint(&id, "durable").await;
-    let others = Others::prepare(&mut contest, &directory, &workspace);
-    for round in 0..if quick { 2 } else { 15 } {
+    let first = stead.caller().await.checkpoint(&id, "durable").await;
+    // Not deeper: podman takes no long paths.
+    let others = Others::prepare(&mut contest, &directory, &stead.beside().join("podman"), &workspace);
+    for round in 0..if quick { 2 } else { 10 } {
         contest.add(CP, copy(&workspace, &directory.join("copy")));
+        // A new connection each time: the server does not wait long for one that is idle.
+        let mut caller = stead.caller().await;
         caller.exec(&id, &["/bin/sh", "-c", &format!("echo {round} > changed")]).await;
         let started = Instant::now();
         caller.checkpoint(&id, "sealed").await;
@@ -67,7 +69,7 @@ struct Others {
 }
 
 impl Others {
-    fn prepare(contest: &mut Contest, directory: &Path, tree: &Path) -> Self {
+    fn prepare(contest: &mut Contest, directory: &Path, podman: &Path, tree: &Path) -> Self {
         let from = tree.display().to_string();
         let xfs = Volume::new(directory, "xfs", &["mkfs.xfs", "-q"])
             .and_then(|volume| volume.run(&["cp", "-a", &from, &volume.path("tree")]).map(|_| volume));
@@ -75,7 +77,7 @@ impl Others {
             volume.run(&["btrfs", "subvolume", "create", &volume.path("tree")])?;
             volume.run(&["cp", "-a", &format!("{from}/."), &volume.path("tree")]).map(|_| volume)
         });
-        let containers = Containers::prepare(directory.join("containers")).and_then(|containers| {
+        let containers = Containers::prepare(podman.to_owned()).and_then(|containers| {
             containers.prepare_podman()?;
             containers.hold()?;
             containers.fill(tree).map(|()| containers)
@@ -100,7 +102,7 @@ impl Others {
         if let Some(volume) = self.btrfs.as_ref().filter(|_| contest.is_in(SNAPSHOT)) {
             contest.add(SNAPSHOT, snapshot(volume));
         }
-        if let Some(containers) = self.containers.as_ref().filter(|_| contest.is_in(COMMIT) && round % COMMIT_EACH == 0) {
+        if let Some(containers) = self.containers.as_ref().filter(|_| contest.is_in(COMMIT) && round.is_multiple_of(COMMIT_EACH)) {
             contest.add(COMMIT, containers.podman_commit());
         }
     }

@@ -17,10 +17,10 @@ const RG: &str = "rg";
 const RG_JSON: &str = "rg --json";
 
 pub async fn race(stead: &Stead, quick: bool, results: &mut Results) {
-    let mut caller = stead.caller().await;
-    let (id, workspace) = caller.create().await;
+    let (id, workspace) = stead.caller().await.create().await;
     tree::plant(&workspace, if quick { 100 } else { 2000 }, 50_000).unwrap();
-    caller.tell(&id, "wake").await;
+    // A new connection: the server does not wait long for one that is idle.
+    stead.caller().await.tell(&id, "wake").await;
     for (what, word) in [(FEW, tree::RARE), (MANY, tree::COMMON)] {
         let mut contest = Contest::new(what, &[RG, RG_JSON, STEAD]);
         let place = workspace.display().to_string();

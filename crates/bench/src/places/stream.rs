@@ -69,7 +69,7 @@ fn head(reader: &mut impl BufRead) -> Result<(u16, Option<u64>)> {
         match (line.trim_end(), status) {
             ("", Some(status)) => return Ok((status, length)),
             (first, None) => {
-                status = Some(first.get(9..12).and_then(|status| status.parse().ok()).ok_or_else(|| Error::other("no status"))?)
+                status = Some(first.get(9..12).and_then(|status| status.parse().ok()).ok_or_else(|| Error::other("no status"))?);
             }
             (header, Some(_)) => {
                 let value = header.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));

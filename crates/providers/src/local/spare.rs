@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(fs::read_to_string(place("second/workspace/file")).unwrap(), "kept");
         drop(spare);
         fs::remove_dir(fs::read_dir(&spares).unwrap().next().unwrap().unwrap().path().join("runtime")).unwrap();
-        let again = Spare::open(spares.clone()).unwrap();
+        let again = Spare::open(spares).unwrap();
         until(|| again.shared.state().ready.len() >= ENOUGH - 2);
         for number in 0..ENOUGH - 2 {
             let place = place(&number.to_string());

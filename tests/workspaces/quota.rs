@@ -236,7 +236,7 @@ fn what_was_there_before_counts_once_it_is_bounded() {
     let (id, sandbox) = (home.id.clone(), home.sandbox.clone());
     std::mem::forget(home);
     let mut server = server;
-    // Every part is killed while somebody writes; the next one holds the same bound.
+    // Every part is killed; the next one holds the same bound.
     let before = project(&directory.path().join("sandboxes").join(&sandbox));
     server.kill();
     crate::support::beside::end(directory.path());

@@ -77,7 +77,7 @@ impl Rules {
             }
             known = self.predecessors.get(&id).copied();
         }
-        panic!("{program:?} writes while {holder:?} holds it");
+        unreachable!("{program:?} writes while {holder:?} holds it");
     }
 
     /// When nobody asks for anything any more.

@@ -182,6 +182,7 @@ impl Steward {
             .chain(news)
             .chain(look)
             .chain(rest)
+            .chain(self.prepare_at)
             .chain(dirty)
             .chain(idle)
             .chain(leaving)
@@ -206,9 +207,13 @@ impl Steward {
                 let _ = place.rest();
             }
         }
+        let mut began = false;
         for kept in self.processes.values_mut() {
-            kept.make_room();
+            began |= kept.make_room();
             kept.heed_followers(|(peer, _)| self.peers.contains_key(&peer), now);
+        }
+        if began || self.prepare_at.is_some_and(|due| due <= now) {
+            self.prepare_for_more();
         }
         if now >= self.last_look + LOOK_EVERY {
             self.last_look = now;

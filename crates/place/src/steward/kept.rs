@@ -140,11 +140,13 @@ impl Kept {
         self.told_at = now;
     }
 
-    /// Once, while a program has just begun and said nothing: that is time that nobody waits for.
-    pub fn make_room(&mut self) {
-        if matches!(self.state, State::Running) && !mem::replace(&mut self.has_room, true) && self.log.end() == 0 {
+    /// Once, while a program has just begun and said nothing: that is time that nobody waits for. Whether it was.
+    pub fn make_room(&mut self) -> bool {
+        let begins = matches!(self.state, State::Running) && !mem::replace(&mut self.has_room, true) && self.log.end() == 0;
+        if begins {
             self.log.make_room();
         }
+        begins
     }
 
     /// Keeps what those who follow still need, and no more.

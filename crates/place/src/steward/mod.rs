@@ -48,6 +48,9 @@ const SYNC_EVERY: u64 = 1000;
 const LOOK_EVERY: u64 = 5000;
 /// How long nothing must have happened before memory is given back.
 const REST_AFTER: u64 = 500;
+/// How long after an end the files for the next process are made. Whoever was told of the end may have been woken on our processor, and is
+/// not to wait for that.
+const PREPARE_AFTER: u64 = 5;
 /// How long to wait for a disk that is full.
 const FULL_DISK: u64 = 1000;
 
@@ -82,6 +85,8 @@ struct Steward {
     lock: OwnedFd,
     /// Since when nothing runs.
     idle_since: u64,
+    /// When the next files are made at the latest, if nothing happens before.
+    prepare_at: Option<u64>,
     /// When it and init give back the memory that they do not need while they wait.
     rest_at: Option<u64>,
     /// They have, and nothing has happened since.
@@ -204,6 +209,7 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
         last_look: clock::milliseconds(),
         lock,
         idle_since: clock::milliseconds(),
+        prepare_at: None,
         rest_at: Some(clock::milliseconds() + REST_AFTER),
         resting: false,
         leaving: None,
@@ -385,12 +391,13 @@ impl Steward {
             self.idle_since = clock::milliseconds();
         }
         if self.processes.len() < before {
-            self.prepare_for_more();
+            self.prepare_at = Some(clock::milliseconds() + PREPARE_AFTER);
         }
     }
 
-    /// Makes the files that the next processes need, when those before them have been told of: without them they are only slower.
+    /// Makes the files that the next processes need, while nobody waits for anything: without them they are only slower.
     fn prepare_for_more(&mut self) {
+        self.prepare_at = None;
         // Many an environment is made for one command.
         if self.next_number <= 2 {
             return;

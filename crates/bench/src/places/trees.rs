@@ -15,10 +15,10 @@ const PIPED: &str = "tar | tar";
 pub const UPLOAD: &str = "stead upload";
 pub const DOWNLOAD: &str = "stead download";
 pub const LARGE: &str = "a tree of 2,000 files, 100 MB";
-pub const SMALL: &str = "a tree of 20,000 files, 20 MB";
+pub const SMALL: &str = "a tree of 5,000 files, 5 MB";
 
 pub async fn race(stead: &Stead, quick: bool, results: &mut Results) {
-    for (what, files, bytes) in [(LARGE, 2000, 50_000), (SMALL, 20_000, 1000)] {
+    for (what, files, bytes) in [(LARGE, 2000, 50_000), (SMALL, 5000, 1000)] {
         let files = if quick { files / 20 } else { files };
         let mut contest = Contest::new(what, &[PIPED, UPLOAD, DOWNLOAD]);
         let (id, workspace) = stead.caller().await.create().await;

@@ -44,9 +44,9 @@ pub fn grep(order: &GrepOrder, voice: &mut Voice) -> Result<FileWord> {
         if !met.file_type().is_some_and(|kind| kind.is_file()) || !(globs.is_empty() || globs.fit(start, met)) {
             return WalkState::Continue;
         }
-        SEARCHER.with_borrow_mut(|searcher| {
-            let searcher = searcher.get_or_insert_with(|| searcher_with(context));
-            found.search(searcher, &matcher, named(start, met), &FilePath::found(path_bytes(met)))
+        OWN.with_borrow_mut(|own| {
+            let own = own.get_or_insert_with(|| Own { searcher: searcher_with(context), matcher: matcher.clone(), buffer: Vec::new() });
+            found.search(own, named(start, met), &FilePath::found(path_bytes(met)))
         })
     })?;
     let end = GrepLine::End {
@@ -61,9 +61,15 @@ pub fn grep(order: &GrepOrder, voice: &mut Voice) -> Result<FileWord> {
     Ok(FileWord::Done { size: 0, more: false, count: 0 })
 }
 
+/// What each thread has for itself: buffers are large, and those who share a matcher wait for each other.
+struct Own {
+    searcher: Searcher,
+    matcher: RegexMatcher,
+    buffer: Vec<u8>,
+}
+
 thread_local! {
-    /// One for each thread: its buffers are large.
-    static SEARCHER: std::cell::RefCell<Option<Searcher>> = const { std::cell::RefCell::new(None) };
+    static OWN: std::cell::RefCell<Option<Own>> = const { std::cell::RefCell::new(None) };
 }
 
 fn searcher_with(context: usize) -> Searcher {
@@ -90,21 +96,16 @@ struct Found<'v> {
 }
 
 impl Found<'_> {
-    fn search(&self, searcher: &mut Searcher, matcher: &RegexMatcher, shown: FilePath, path: &FilePath) -> WalkState {
+    fn search(&self, own: &mut Own, shown: FilePath, path: &FilePath) -> WalkState {
         if self.truncated.load(Ordering::Relaxed) {
             return WalkState::Quit;
         }
-        let mut lines = Lines {
-            found: self,
-            matcher,
-            writer: LineWriter::new(shown),
-            ranges: Vec::new(),
-            buffer: Vec::new(),
-            matched: false,
-            gone: false,
-        };
+        let Own { searcher, matcher, buffer } = own;
+        buffer.clear();
+        let mut lines =
+            Lines { found: self, matcher, writer: LineWriter::new(shown), ranges: Vec::new(), buffer, matched: false, gone: false };
         let searched = match open(path, OpenOptions::new().read(true)) {
-            Ok((file, _)) => searcher.search_file(matcher, &file, &mut lines),
+            Ok((file, _)) => searcher.search_file(&*matcher, &file, &mut lines),
             Err(_) => Err(io::ErrorKind::NotFound.into()),
         };
         let sent = lines.flush();
@@ -127,7 +128,8 @@ struct Lines<'f, 'v> {
     matcher: &'f RegexMatcher,
     writer: LineWriter,
     ranges: Vec<[u64; 2]>,
-    buffer: Vec<u8>,
+    /// Empty for each file.
+    buffer: &'f mut Vec<u8>,
     matched: bool,
     gone: bool,
 }
@@ -143,13 +145,13 @@ impl Lines<'_, '_> {
             });
             searched.map_err(io::Error::other)?;
         }
-        self.writer.write(&mut self.buffer, kind, &line, &self.ranges)?;
+        self.writer.write(self.buffer, kind, &line, &self.ranges)?;
         if self.buffer.len() >= PIECE { self.flush() } else { Ok(()) }
     }
 
     /// Whole lines, without those of another file in between.
     fn flush(&mut self) -> io::Result<()> {
-        self.found.outlet.put(&self.buffer).inspect_err(|_| self.gone = true)?;
+        self.found.outlet.put(self.buffer).inspect_err(|_| self.gone = true)?;
         self.buffer.clear();
         Ok(())
     }

@@ -22,7 +22,7 @@ pub const MEDIA_TYPE: &str = "application/x-tar";
 
 /// No manifest is longer.
 pub const LARGEST: usize = 16 << 20;
-const MOST_CHECKPOINTS: usize = 10_000;
+pub const MOST_CHECKPOINTS: usize = 10_000;
 const MOST_LAYERS: u64 = 20_000;
 /// No environment sees more of them on top of each other.
 const DEEPEST: usize = 401;

@@ -63,9 +63,15 @@ fn lock(directory: &Path) -> io::Result<Locked> {
         outcome => outcome?,
     }
     // A directory that was removed between the two, or is kept for another environment now, would keep nobody out.
-    let (ours, now) = (rustix::fs::fstat(&held)?, rustix::fs::stat(directory));
-    let still = now.is_ok_and(|now| (now.st_dev, now.st_ino) == (ours.st_dev, ours.st_ino));
-    Ok(if still { Locked::Ours(held) } else { Locked::Gone })
+    Ok(if is_at(&held, directory) { Locked::Ours(held) } else { Locked::Gone })
+}
+
+/// Whether a directory that was opened under a name still has it: those of environments that sleep become others'.
+pub fn is_at(held: &OwnedFd, directory: &Path) -> bool {
+    match (rustix::fs::fstat(held), rustix::fs::stat(directory)) {
+        (Ok(ours), Ok(now)) => (now.st_dev, now.st_ino) == (ours.st_dev, ours.st_ino),
+        _ => false,
+    }
 }
 
 /// Whether a steward holds it now.
@@ -75,7 +81,7 @@ pub fn is_held(directory: &Path) -> io::Result<bool> {
         outcome => outcome?,
     };
     match flock(&held, FlockOperation::NonBlockingLockShared) {
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(is_at(&held, directory)),
         outcome => outcome.map(|()| false).map_err(io::Error::from),
     }
 }

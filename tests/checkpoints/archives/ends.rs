@@ -42,7 +42,6 @@ fn a_server_that_is_killed_amid_an_import_has_all_of_it_or_nothing() {
     let directory = Arc::new(tempfile::Builder::new().prefix("stead-").tempdir().unwrap());
     let start = || Server::builder().on(Arc::clone(&directory)).with(&["--rate-limit", "0"]).start();
     let (mut server, mut dice) = (start(), Dice(31));
-    let before = all(&server.http()).len();
     // How long one takes here, so that it is killed at any moment of it.
     let begun = std::time::Instant::now();
     expect(&send(&server.http(), &archive, "?name=measured", None), 201);
@@ -82,7 +81,6 @@ fn a_server_that_is_killed_amid_an_import_has_all_of_it_or_nothing() {
         }
     }
     eventually("nothing is left", || layers(server.path()).is_empty().then_some(()));
-    assert!(before <= all(&server.http()).len());
 }
 
 #[test]

@@ -48,6 +48,7 @@ impl App {
         let merged = LayerId::new(&self.context);
         // Nobody is kept waiting for this. The sandbox's row names them; if it does not any more, this is in vain.
         if !keeper.layers()?.merge(&below, merged, &environment.spec).await? {
+            tracing::warn!(environment = %id, "its layers cannot be made one: what they lie over is not there");
             return Ok(());
         }
         let _guard = locked(self, id).await;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use stead_domain::archive::{ArchivedCheckpoint, ArchivedEnvironment, ExportRequest, FORMAT, Manifest};
+use stead_domain::archive::{ArchivedCheckpoint, ArchivedEnvironment, ExportRequest, FORMAT, MOST_CHECKPOINTS, Manifest};
 use stead_domain::checkpoint::{Checkpoint, CheckpointReason, OnRunning};
 use stead_domain::environment::Environment;
 use stead_domain::ids::{CheckpointId, EnvironmentId, LayerId};
@@ -71,6 +71,7 @@ impl App {
         let layers = numbered(&contents.checkpoints);
         let pinned = self.pin(layers.clone());
         drop(kept);
+        self.drop_beyond_behind(&environment);
         let manifest = self.manifest(&environment, &contents, &layers, &keeper).await?.write()?;
         let packed = keeper.layers()?.pack(manifest, &layers).await?;
         let (context, noted, checkpoint) = (self.context.clone(), environment.clone(), present.id);
@@ -160,7 +161,7 @@ async fn all_of(unit: &mut Unit, id: EnvironmentId) -> Result<Vec<Checkpoint>> {
         let Some(last) = rows.last() else { return Ok(found) };
         after = Some(last.id.to_string());
         found.extend(rows);
-        if found.len() > 100_000 {
+        if found.len() > MOST_CHECKPOINTS {
             return Err(Error::new(Code::ArchiveUnsupported, "the environment has more checkpoints than fit into an archive")
                 .suggestion("delete those that nobody needs (`stead checkpoint delete`), and try again"));
         }

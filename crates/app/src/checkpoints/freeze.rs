@@ -31,8 +31,10 @@ impl App {
     ) -> Result<Checkpoint> {
         let copy = LayerId::new(&self.context);
         let copied = self.copy_frozen(environment, place, keeper, stilled, copy).await;
-        if copied.is_err() {
-            self.bury(place, stilled).await?;
+        if copied.is_err()
+            && let Err(error) = self.bury(place, stilled).await
+        {
+            tracing::warn!(environment = %environment.id, %error, "what was left of a place could not be cleared away yet");
         }
         let outcome = match copied {
             Ok(sealing) => self.seal_copy(environment, keeper, copy, sealing, wanted).await,

@@ -24,7 +24,7 @@ impl App {
             self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(environments::with_intervals(unit, host).await?) })).await?;
         for id in found {
             if let Err(error) = self.make_if_due(id).await {
-                tracing::warn!(environment = %id, %error, "no checkpoint could be made");
+                tracing::warn!(environment = %id, %error, "the checkpoints that it is to have could not be looked after");
             }
         }
         Ok(())

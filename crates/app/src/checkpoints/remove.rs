@@ -59,7 +59,9 @@ impl App {
             }
             let layers = std::mem::take(&mut *self.unneeded.layers.lock().unwrap_or_else(PoisonError::into_inner));
             if let Err(error) = self.drop_layers(&layers).await {
-                tracing::warn!(%error, "layers that nobody needs could not be removed yet; the janitor does it");
+                tracing::warn!(%error, "layers that nobody needs could not be removed yet");
+                // The janitor finds those that lie by themselves; these are looked at again with the next ones.
+                self.unneeded.layers.lock().unwrap_or_else(PoisonError::into_inner).extend(layers);
             }
             if !self.pause(GATHER).await {
                 return;
@@ -75,7 +77,7 @@ impl App {
     }
 
     pub(crate) async fn drop_layers_but(&self, besides: &[LayerId], spared: impl Fn(&LayerId) -> bool) -> Result<u64> {
-        let mut count = 0;
+        let (mut count, mut failure) = (0, None);
         for provider in self.providers.all() {
             let Some(layers) = provider.layers() else { continue };
             // Nobody writes down a need for one meanwhile.
@@ -89,11 +91,16 @@ impl App {
             let used =
                 self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(checkpoints::layers_in_use(unit, host).await?) })).await?;
             for layer in there.into_iter().filter(|layer| !used.contains(layer) && !spared(layer) && !self.pins.hold(layer)) {
-                layers.remove(layer).await?;
-                count += 1;
+                match layers.remove(layer).await {
+                    Ok(()) => count += 1,
+                    Err(error) => failure = failure.or(Some(error)),
+                }
             }
         }
-        Ok(count)
+        match failure {
+            Some(error) => Err(error.into()),
+            None => Ok(count),
+        }
     }
 
     /// What a restored backup knows nothing of.

@@ -106,6 +106,17 @@ impl App {
         // Held from before the row is visible, so that the reconciler leaves it to us.
         let guard = self.locks.lock(&id.to_string()).await;
         let made = self.make_beforehand(&mut draft).await;
+        // What a repetition is told is written with the record, so the sandbox is there for good before that.
+        let mut secured = match &made {
+            Some(made) if entered.caller.idempotency.is_some() => Some(made.secure().await),
+            _ => None,
+        };
+        if let (Some(Err(_)), Some(made)) = (&secured, &made) {
+            tracing::warn!(sandbox = %made.sandbox, "it is made again, because it could not be brought to the disk");
+            draft.made = None;
+            draft.environment.status = EnvironmentStatus::Provisioning;
+            secured = Some(Ok(()));
+        }
         let (app, context, sealer, caller) = (self.clone(), self.context.clone(), self.sealer.clone(), entered.caller.clone());
         let name = draft.environment.name.clone();
         let written = self.store.write(move |unit| {
@@ -125,12 +136,13 @@ impl App {
                 Ok::<_, Error>((claim, ready, sandbox))
             })
         });
-        // Side by side; the reply waits for both. A loss of power between them leaves a record without a sandbox that nobody was told of,
-        // and the janitor says so of it.
+        // Else side by side; the reply waits for both. A loss of power between them leaves a record without a sandbox that nobody was told
+        // of, and the janitor says so of it.
         let (written, secured) = tokio::join!(written, async {
-            match &made {
-                Some(made) => made.secure().await,
-                None => Ok(()),
+            match (secured, &made) {
+                (Some(secured), _) => secured,
+                (None, Some(made)) => made.secure().await,
+                (None, None) => Ok(()),
             }
         });
         if let Some(made) = made

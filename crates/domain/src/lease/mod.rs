@@ -2,7 +2,7 @@
 //!
 //! [`decide`] is the only place where a lease changes. It knows neither a clock nor a store: whoever calls it has locked the sandbox's row,
 //! read the clock after that and loaded the [`Desk`], and afterwards saves the desk and carries out the effects. The simulation in this
-//! crate's tests and the server use the same function.
+//! crate's tests tries to break it; no call of the server asks it yet.
 
 mod clock;
 mod decide;

@@ -491,12 +491,17 @@ impl Attempts {
 }
 
 async fn connect(directory: &std::path::Path) -> io::Result<UnixStream> {
-    let (_held, path) = socket_path::short(directory)?;
-    match UnixStream::connect(path).await {
+    let (held, path) = socket_path::short(directory)?;
+    let stream = match UnixStream::connect(path).await {
         // Whoever listened left before it took us: as if nobody had listened.
-        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Err(io::ErrorKind::ConnectionRefused.into()),
-        outcome => outcome,
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(io::ErrorKind::ConnectionRefused.into()),
+        outcome => outcome?,
+    };
+    // The directory that was held open may be another environment's by now: then it was that one who answered.
+    if held.is_some_and(|held| !steward_lock::is_at(&held, directory)) {
+        return Err(io::ErrorKind::NotFound.into());
     }
+    Ok(stream)
 }
 
 fn broken(error: impl std::fmt::Display) -> Trouble {

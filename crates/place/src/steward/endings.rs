@@ -208,8 +208,10 @@ impl Steward {
             }
         }
         let mut began = false;
+        // Others would wait for the disk with it.
+        let alone = self.processes.len() == 1;
         for kept in self.processes.values_mut() {
-            began |= kept.make_room();
+            began |= alone && kept.make_room();
             kept.heed_followers(|(peer, _)| self.peers.contains_key(&peer), now);
         }
         if began || self.prepare_at.is_some_and(|due| due <= now) {

@@ -106,9 +106,8 @@ impl Inside {
         self.freezer.as_ref().map_or(Ok(false), |freezer| freezer.is_still(self.pid))
     }
 
-    pub fn go_on(&self) {
-        // There is nothing that could be done about it but to end everything, which whoever waits may do.
-        let _ = self.freezer.as_ref().map_or(Ok(()), Freezer::thaw);
+    pub fn go_on(&self) -> Result<(), stead_sandbox::Error> {
+        self.freezer.as_ref().map_or(Ok(()), Freezer::thaw)
     }
 
     pub fn is_over(&self) -> bool {

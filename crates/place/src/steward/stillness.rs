@@ -1,6 +1,8 @@
 //! Everything inside stands still while somebody makes a copy of its files. It goes on when that one says so or is gone, and after a while
 //! in any case: nobody's death leaves a place that does not move.
 
+use stead_domain::process::ExitCause;
+
 use super::{Steward, clock};
 use crate::protocol::{Answer, Call, Refusal, Request};
 
@@ -63,16 +65,21 @@ impl Steward {
     pub(super) fn thaw(&mut self, peer: u64) -> Result<Answer, Refusal> {
         let stood = self.stillness.as_ref().is_some_and(|stillness| stillness.peer == peer && stillness.owed.is_none());
         let stood = stood && !self.inside.is_over();
-        if self.stillness.as_ref().is_some_and(|stillness| stillness.peer == peer) {
+        let ours = self.stillness.as_ref().is_some_and(|stillness| stillness.peer == peer);
+        if ours {
             self.go_on();
         }
-        if stood { Ok(Answer::Done) } else { Err(Refusal::Thawed) }
+        if stood && !self.inside.is_over() { Ok(Answer::Done) } else { Err(Refusal::Thawed) }
     }
 
     /// Has everything go on, and does what waited for that.
     pub(super) fn go_on(&mut self) {
         let Some(stillness) = self.stillness.take() else { return };
-        self.inside.go_on();
+        if self.inside.go_on().is_err() && !self.inside.is_over() {
+            // What cannot go on is not left standing for ever.
+            self.inside.end();
+            self.end_what_is_left(ExitCause::Lost);
+        }
         if let Some(number) = stillness.owed {
             let message = "it was ended before everything stood still".to_owned();
             self.answer(stillness.peer, number, Answer::Refused(Refusal::CannotStandStill { message }));

@@ -258,7 +258,10 @@ impl Provider for Local {
         let (path, trash) = (self.path(sandbox), self.trash.path().join(sandbox.to_string()));
         let shelf = Arc::clone(&self.layers.shelf);
         let moved = blocking(move || {
-            projects::release(&path)?;
+            if let Err(error) = projects::release(&path) {
+                // A bound on what nobody writes to does no harm.
+                tracing::warn!(sandbox = %path.display(), %error, "what bounded it could not be taken away");
+            }
             shelf.part_with(sandbox)?;
             tree::discard(&path, &trash)
         })

@@ -141,7 +141,7 @@ impl LocalPlace {
             // Nothing is watched that could be held, only because that is not known yet.
             self.abilities.settled().await;
         }
-        let known = self.known_quota(premises)?;
+        let known = self.known_quota(premises).await?;
         if !is_bounded || self.abilities.now().quota.is_some() {
             return Ok(known);
         }
@@ -159,13 +159,12 @@ impl LocalPlace {
     }
 
     /// The same, of a sandbox that was bounded before.
-    fn known_quota(&self, premises: &Premises) -> Result<Option<Quota>> {
-        if self.abilities.now().quota.is_some() {
-            return Ok(None);
-        }
+    async fn known_quota(&self, premises: &Premises) -> Result<Option<Quota>> {
         let directory = self.sandbox(premises.sandbox);
-        let known = projects::of(&directory).map_err(unbounded)?;
-        Ok(known.map(|project| Quota { directory, project }))
+        let Some(project) = projects::of(&directory).map_err(unbounded)? else { return Ok(None) };
+        // What held it once may hold it still, and only who knows that can take it away.
+        self.abilities.settled().await;
+        Ok(self.abilities.now().quota.is_none().then_some(Quota { directory, project }))
     }
 
     /// Whether what failed was of that moment: the relay ended, or a layer lies elsewhere by now because the sandbox is gone that it lay in.
@@ -394,7 +393,7 @@ impl Place for LocalPlace {
     }
 
     async fn definition_changed(&self, environment: &Premises) -> Result<()> {
-        let quota = self.known_quota(environment)?;
+        let quota = self.known_quota(environment).await?;
         self.stewards.adopt(&Blueprint { quota, ..self.blueprint(environment)? }).await.map_err(said)
     }
 

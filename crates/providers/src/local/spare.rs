@@ -78,7 +78,11 @@ impl Shared {
     }
 
     fn work(&self) {
-        let mut number = self.find().unwrap_or_default();
+        let mut number = self.find().unwrap_or_else(|error| {
+            tracing::warn!(directory = %self.directory.display(), %error, "sandboxes that were made ready before are not used");
+            // No name that one of them may have.
+            u64::from(std::process::id()) << 32
+        });
         loop {
             let state = self.changed.wait_while(self.state(), |state| !state.asked && !state.stopped);
             let waited = self.changed.wait_timeout_while(state.unwrap_or_else(PoisonError::into_inner), LATER, |state| !state.stopped);
@@ -136,7 +140,9 @@ mod tests {
     use super::*;
 
     fn until(what: impl Fn() -> bool) {
+        let limit = std::time::Instant::now() + Duration::from_secs(60);
         while !what() {
+            assert!(std::time::Instant::now() < limit, "it never comes");
             std::thread::yield_now();
         }
     }

@@ -7,7 +7,6 @@
 mod trial;
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
@@ -117,14 +116,12 @@ pub fn give(file: impl AsFd, project: u32) -> io::Result<()> {
 
 /// What a project occupies on the filesystem of this file.
 pub fn usage(file: impl AsFd, project: u32) -> io::Result<ProjectUsage> {
-    let mut record = MaybeUninit::new(Record::default());
-    match call(file, GET_RECORD, project, record.as_mut_ptr()) {
+    let mut record = Record::default();
+    match call(file, GET_RECORD, project, &raw mut record) {
         // XFS has no record of what was never there.
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(ProjectUsage::default()),
         outcome => outcome?,
     }
-    // SAFETY: it was whole before the call, and the kernel writes nothing but numbers into it.
-    let record = unsafe { record.assume_init() };
     let bound = Bound { bytes: record.hard_blocks.saturating_mul(UNIT), files: record.hard_files };
     Ok(ProjectUsage { bytes: record.bytes, files: record.files, bound })
 }

@@ -211,7 +211,7 @@ impl Layer<'_> {
             }
             Kind::File => {
                 let size = made.file(tape, self.account, self.counted)?;
-                self.account.total.size += size;
+                self.account.total.size = self.account.total.size.saturating_add(size);
                 Ok(())
             }
             _ => made.special(),

@@ -32,13 +32,13 @@ fn more_than_one_is_an_error_with_the_candidates() {
     exit code: 2
     --- stderr ---
     error: `web` fits more than one environment: web-two (env_[ID]), web-one (env_[ID]) (ambiguous)
-    hint: give the whole name, or more of the id
+    hint: give more of the id
     ");
     assert_snapshot!(desk.run(&["env", "view", "env_01"]), @"
     exit code: 2
     --- stderr ---
     error: `env_01` fits more than one environment: web-two (env_[ID]), web-one (env_[ID]), local-default (env_[ID]) (ambiguous)
-    hint: give the whole name, or more of the id
+    hint: give more of the id
     ");
     let error = desk.error(&["env", "delete", "web", "--yes"]);
     assert_eq!((error["code"].as_str(), error["details"]["candidates"].as_array().map(Vec::len)), (Some("ambiguous"), Some(2)));

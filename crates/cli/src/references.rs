@@ -101,7 +101,7 @@ fn ambiguous<T: Candidate>(reference: &str, candidates: Vec<&T>) -> Error {
     let ids: Vec<String> = candidates.iter().map(|it| it.id()).collect();
     Error::new(Code::Ambiguous, format!("`{reference}` fits more than one {}: {}", T::NOUN, shown.join(", ")))
         .detail("candidates", ids)
-        .suggestion("give the whole name, or more of the id")
+        .suggestion("give more of the id")
 }
 
 pub async fn environment(client: &Client, reference: &str) -> Result<Environment> {

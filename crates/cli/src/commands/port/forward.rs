@@ -22,7 +22,7 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Forward) -> Result<()>
     let mut listeners = Vec::new();
     // All of them or none: whoever asked for three is not left with two.
     for mapping in &arguments.ports {
-        listeners.push((*mapping, bind(SocketAddr::new(arguments.address, mapping.here)).await?));
+        listeners.push((*mapping, bind(SocketAddr::new(arguments.address, mapping.here), mapping.inside).await?));
     }
     for (mapping, listener) in &listeners {
         announce(invocation.printer, &environment, *mapping, listener.local_addr()?)?;
@@ -60,11 +60,11 @@ async fn accept(listener: TcpListener, port: u16, accepted: mpsc::Sender<(u16, T
     }
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener> {
+async fn bind(address: SocketAddr, inside: u16) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| {
         Failure::from(
             Error::new(Code::LocalFile, format!("{address} cannot be listened on here: {error}"))
-                .suggestion(format!("choose another port here, such as 0:{} for any that is free", address.port())),
+                .suggestion(format!("choose another port here, such as 0:{inside} for any that is free")),
         )
     })
 }

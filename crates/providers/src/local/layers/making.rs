@@ -35,7 +35,9 @@ pub async fn copy(shelf: Arc<Shelf>, trash: PathBuf, layer: LayerId, into: Layer
         copy_layer(&found, unfinished, stopped).map_err(|trouble| match trouble {
             stack::Trouble::Stopped => PlaceError::from(trouble),
             trouble if is_full(&trouble) => PlaceError::from(trouble),
-            trouble => PlaceError::NeedsStop(format!("the files cannot be copied beside what runs: {trouble}")),
+            trouble => PlaceError::NeedsStop(format!(
+                "the files cannot be copied beside what runs: {trouble} (XFS and Btrfs can, below the data directory)"
+            )),
         })?;
         Ok(true)
     });

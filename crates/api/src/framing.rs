@@ -179,9 +179,11 @@ fn head(held: &[u8], is_first: bool) -> Result<Option<(usize, Told)>, ()> {
     let Status::Complete(length) = request.parse(held).map_err(|_| ())? else { return Ok(None) };
     let named =
         |name: &'static str| request.headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value);
-    // Of several lengths hyper takes only those that are the same.
+    // Of several lengths hyper takes only those that are the same; others may take the first, or none.
     let (length_told, codings) = (named("content-length").next(), named("transfer-encoding").count());
-    let twice = codings > 1 || (codings > 0 && length_told.is_some());
+    let twice = codings > 1 || (codings > 0 && length_told.is_some()) || named("content-length").count() > 1;
+    // A line that ends without a carriage return is one line to some and two to others.
+    let twice = twice || held[..length].iter().enumerate().any(|(at, byte)| *byte == b'\n' && (at == 0 || held[at - 1] != b'\r'));
     let next = match length_told {
         _ if codings > 0 => Watch::size(),
         None => Watch::head(),
@@ -258,6 +260,8 @@ mod tests {
         }
         assert!(lies("POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"), "the other way around");
         assert!(lies("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n"));
+        assert!(lies("POST / HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc"), "the same one twice");
+        assert!(lies("GET / HTTP/1.1\r\nA: b\nTransfer-Encoding: chunked\r\n\r\n"), "a line that ends with half an end");
         // A body may hold anything.
         let inner = format!("POST / HTTP/1.1\r\nContent-Length: {}\r\n\r\n{BOTH}{PLAIN}", BOTH.len());
         assert!(!lies(&inner));

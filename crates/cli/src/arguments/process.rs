@@ -14,7 +14,7 @@ It ends with the command's own exit code; 124 when the time is over, 125 when St
 run and 127 when there is no such program.
 
 Ctrl-C interrupts the command; where there is no terminal, the third one leaves it alone and says how to come back. In a terminal every key
-goes inside, and Ctrl-\\ three times in a row leaves.";
+goes inside, but Ctrl-\\ three times in a row leaves; a single one goes inside half a second later.";
 
 #[derive(Args, Debug)]
 #[command(after_help = format!("\

@@ -85,6 +85,14 @@ impl Printer {
         }
     }
 
+    /// The same of several: ids line by line.
+    pub fn records<T: Serialize>(&self, value: &T, ids: &[String], show: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
+        match self.format {
+            Format::Quiet => ids.iter().try_for_each(|id| self.line(id)),
+            _ => self.record(value, "", show),
+        }
+    }
+
     /// A list: JSON, ids line by line, or a table. `empty` is said to people when there is nothing.
     pub fn list<T: Serialize>(&self, value: &T, ids: &[String], headers: &[&str], rows: &[Vec<String>], empty: &str) -> Result<()> {
         match self.format {

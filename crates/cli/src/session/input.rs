@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use stead_client::{Client, ClientError};
 use stead_domain::ids::{EnvironmentId, ProcessId};
 use stead_domain::{Code, Error};
@@ -17,9 +17,10 @@ use crate::failure::Result;
 const PIECE: usize = 64 << 10;
 /// How long a program that does not read is left alone.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Ctrl-\ so many times in a row leaves the program alone. It goes inside all the same.
+/// Ctrl-\ so many times in a row leaves the program alone. It would end most programs, so it goes inside only when no other follows.
 const LEAVING: usize = 3;
 const LEAVE: u8 = 0x1c;
+const FOLLOWS: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 
 /// Whoever reads stdin: a thread, because a terminal must not be made non-blocking for everybody else who has it.
 pub struct Keyboard {
@@ -40,13 +41,19 @@ impl Keyboard {
 }
 
 fn read(stopped: &OwnedFd, sender: &mpsc::Sender<Vec<u8>>, leaving: Option<watch::Sender<bool>>) {
-    let (stdin, mut in_a_row) = (io::stdin(), 0);
+    let (stdin, mut held) = (io::stdin(), 0);
     let mut buffer = vec![0; PIECE];
     loop {
         let mut ready = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
-        match poll(&mut ready, None) {
+        match poll(&mut ready, (held > 0).then_some(&FOLLOWS)) {
             Err(rustix::io::Errno::INTR) => continue,
             Err(_) => return,
+            Ok(0) => {
+                if sender.blocking_send(vec![LEAVE; std::mem::take(&mut held)]).is_err() {
+                    return;
+                }
+                continue;
+            }
             Ok(_) if !ready[1].revents().is_empty() => return,
             Ok(_) => {}
         }
@@ -57,15 +64,19 @@ fn read(stopped: &OwnedFd, sender: &mpsc::Sender<Vec<u8>>, leaving: Option<watch
             _ => return,
         };
         let piece = &buffer[..length];
-        if sender.blocking_send(piece.to_vec()).is_err() {
-            return;
-        }
-        if let Some(leaving) = &leaving {
-            in_a_row = if piece.iter().all(|key| *key == LEAVE) { in_a_row + length } else { 0 };
-            if in_a_row >= LEAVING {
+        if let Some(leaving) = &leaving
+            && piece.iter().all(|key| *key == LEAVE)
+        {
+            held += length;
+            if held >= LEAVING {
                 let _ = leaving.send(true);
                 return;
             }
+            continue;
+        }
+        let typed = [&vec![LEAVE; std::mem::take(&mut held)], piece].concat();
+        if sender.blocking_send(typed).is_err() {
+            return;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Who may change a sandbox: one holder at a time, a fence that only grows, and a barrier between two holders.
 //!
-//! [`decide`] is the only place where a lease changes. It knows neither a clock nor a store: whoever calls it has locked the sandbox's row,
+//! [`decide()`] is the only place where a lease changes. It knows neither a clock nor a store: whoever calls it has locked the sandbox's row,
 //! read the clock after that and loaded the [`Desk`], and afterwards saves the desk and carries out the effects. The simulation in this
 //! crate's tests tries to break it; no call of the server asks it yet.
 

@@ -163,6 +163,10 @@ impl Inside {
 }
 
 fn cannot(message: String) -> Refusal {
+    // Init says what failed in words. That the disk is full is nothing that this host could not do.
+    if message.contains("No space left on device") {
+        return Refusal::StorageFull { message };
+    }
     Refusal::CannotBeMade { message }
 }
 

@@ -58,7 +58,7 @@ impl Spare {
             taken
         };
         // Whatever it is refused for, what is not there is made as it ever was.
-        taken.is_some_and(|from| renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE).is_ok())
+        taken.is_some_and(|from| tree::is_fresh(&from) && renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE).is_ok())
     }
 }
 
@@ -158,11 +158,19 @@ mod tests {
         fs::write(place("second/workspace/file"), "kept").unwrap();
         assert!(!spare.take(&place("second")), "nothing takes the place of another");
         assert_eq!(fs::read_to_string(place("second/workspace/file")).unwrap(), "kept");
+        // Somebody put something into the next one, and a link in place of the one after it.
+        let next: Vec<_> = spare.shared.state().ready.iter().take(2).cloned().collect();
+        fs::write(next[0].join("runtime/planted"), "").unwrap();
+        fs::rename(&next[1], place("aside")).unwrap();
+        std::os::unix::fs::symlink(place("second"), &next[1]).unwrap();
+        assert!(!spare.take(&place("third")) && !spare.take(&place("third")) && !place("third").exists());
+        fs::remove_dir_all(&next[0]).unwrap();
+        fs::remove_file(&next[1]).unwrap();
         drop(spare);
         fs::remove_dir(fs::read_dir(&spares).unwrap().next().unwrap().unwrap().path().join("runtime")).unwrap();
         let again = Spare::open(spares).unwrap();
-        until(|| again.shared.state().ready.len() >= ENOUGH - 2);
-        for number in 0..ENOUGH - 2 {
+        until(|| again.shared.state().ready.len() >= ENOUGH - 4);
+        for number in 0..ENOUGH - 4 {
             let place = place(&number.to_string());
             assert!(again.take(&place) && tree::is_whole(&place).unwrap());
         }

@@ -40,6 +40,12 @@ pub fn is_whole(path: &Path) -> Result<bool> {
     Ok(true)
 }
 
+/// Whether it is whole, with nothing in it, and no link to another.
+pub fn is_fresh(path: &Path) -> bool {
+    let is_empty = |part: PathBuf| fs::read_dir(part).is_ok_and(|mut entries| entries.next().is_none());
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir()) && is_whole(path).unwrap_or(false) && parts(path).all(is_empty)
+}
+
 /// Removes one without a single file in it; whether it was so.
 pub fn discard_empty(path: &Path) -> Result<bool> {
     for directory in parts(path).chain([path.to_owned()]) {

@@ -21,7 +21,7 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Fork) -> Result<()> {
     };
     let forks = client.fork_environment(environment.id, &request).await?;
     let ids: Vec<String> = forks.items.iter().map(|fork| fork.id.to_string()).collect();
-    invocation.printer.record(&forks, &ids.join("\n"), |printer| {
+    invocation.printer.records(&forks, &ids, |printer| {
         for fork in &forks.items {
             printer.line(&fork.name)?;
         }

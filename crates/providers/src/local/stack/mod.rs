@@ -100,7 +100,8 @@ impl From<Trouble> for PlaceError {
                 Self::InTheWay { message, suggestion }
             }
             io::ErrorKind::InvalidFilename => {
-                let suggestion = "move or remove it, from inside the environment, delete checkpoints that hold it, and try again".to_owned();
+                let suggestion =
+                    "move or remove it, from inside the environment, delete checkpoints that hold it, and try again".to_owned();
                 Self::InTheWay { message, suggestion }
             }
             // What was looked at became something else meanwhile.

@@ -44,8 +44,8 @@ fn contents(path: &Path) -> BTreeSet<String> {
             let entry = entry.unwrap();
             let (kind, entry) = (entry.file_type().unwrap(), entry.path());
             let name = entry.strip_prefix(path).unwrap().display().to_string();
-            // The store's own; and what is tried on this host beside a server that starts comes and goes when it likes.
-            let passing = ["stead.db", "trash", ".place-check-", "abilities.json"];
+            // The store's own; what is tried on this host beside a server that starts, and what is made ready, comes and goes when it likes.
+            let passing = ["stead.db", "trash", "spare", ".place-check-", "abilities.json"];
             if !passing.iter().any(|passing| name.starts_with(passing)) {
                 found.insert(name);
                 // A link of the skeleton leads out of it, to where others come and go.

@@ -73,7 +73,7 @@ impl App {
         let mut made = Vec::new();
         for draft in &mut drafts {
             guards.push(locked(self, draft.environment.id).await);
-            made.push(self.make_beforehand(draft).await);
+            made.push(self.make_beforehand(draft, false).await);
         }
         if drafts.iter().any(|draft| draft.made.is_none()) {
             self.unmake_all(made).await;

@@ -83,13 +83,10 @@ impl App {
         let target = import.target();
         let unpacked = self.unless_stopping(archive.unpack(target)).await?;
         let _guard = locked(self, import.draft.environment.id).await;
-        let made = self.make_beforehand(&mut import.draft).await;
-        let written = match (import.draft.made.is_some(), &made) {
-            (true, Some(sandbox)) => match sandbox.secure().await {
-                Ok(()) => self.place_import(entered, import, unpacked).await,
-                Err(error) => Err(error),
-            },
-            _ => Err(Error::new(Code::ProviderFailed, "the sandbox could not be made").suggestion("`stead provider check` says more")),
+        let made = self.make_beforehand(&mut import.draft, true).await;
+        let written = match import.draft.made.is_some() {
+            true => self.place_import(entered, import, unpacked).await,
+            false => Err(Error::new(Code::ProviderFailed, "the sandbox could not be made").suggestion("`stead provider check` says more")),
         };
         if !matches!(written, Ok(Outcome::New(_))) {
             self.unmake_imported(made).await;

@@ -105,18 +105,9 @@ impl App {
         let id = draft.environment.id;
         // Held from before the row is visible, so that the reconciler leaves it to us.
         let guard = self.locks.lock(&id.to_string()).await;
-        let made = self.make_beforehand(&mut draft).await;
         // What a repetition is told is written with the record, so the sandbox is there for good before that.
-        let mut secured = match &made {
-            Some(made) if entered.caller.idempotency.is_some() => Some(made.secure().await),
-            _ => None,
-        };
-        if let (Some(Err(_)), Some(made)) = (&secured, &made) {
-            tracing::warn!(sandbox = %made.sandbox, "it is made again, because it could not be brought to the disk");
-            draft.made = None;
-            draft.environment.status = EnvironmentStatus::Provisioning;
-            secured = Some(Ok(()));
-        }
+        let for_good = entered.caller.idempotency.is_some();
+        let made = self.make_beforehand(&mut draft, for_good).await;
         let (app, context, sealer, caller) = (self.clone(), self.context.clone(), self.sealer.clone(), entered.caller.clone());
         let name = draft.environment.name.clone();
         let written = self.store.write(move |unit| {
@@ -139,10 +130,9 @@ impl App {
         // Else side by side; the reply waits for both. A loss of power between them leaves a record without a sandbox that nobody was told
         // of, and the janitor says so of it.
         let (written, secured) = tokio::join!(written, async {
-            match (secured, &made) {
-                (Some(secured), _) => secured,
-                (None, Some(made)) => made.secure().await,
-                (None, None) => Ok(()),
+            match &made {
+                Some(made) if !for_good => made.secure().await,
+                _ => Ok(()),
             }
         });
         if let Some(made) = made
@@ -170,8 +160,8 @@ impl App {
     }
 
     /// Makes the sandbox of a draft before there is a row, if that is cheap. When it fails the record comes first as for any other, and says
-    /// why.
-    pub(crate) async fn make_beforehand(&self, draft: &mut Draft) -> Option<Made> {
+    /// why. Unless it is made `for_good`, the caller has it secured.
+    pub(crate) async fn make_beforehand(&self, draft: &mut Draft, for_good: bool) -> Option<Made> {
         let provider = Arc::clone(self.providers.serving(draft.sandbox.provider).ok()?);
         if draft.shared || !provider.is_made_at_once() {
             return None;
@@ -180,7 +170,9 @@ impl App {
         // Whoever finds it without a row leaves it alone as long as this is held.
         let guard = self.locks.lock(&sandbox.to_string()).await;
         let name = resource_name(&draft.environment.name, draft.environment.id);
-        draft.made = provider.make_at_once(&NewSandbox { id: sandbox, name }).await.ok();
+        let request = NewSandbox { id: sandbox, name };
+        let made = if for_good { provider.create(&request).await } else { provider.make_at_once(&request).await };
+        draft.made = made.ok();
         if draft.made.is_some() {
             draft.environment.status = EnvironmentStatus::Ready;
             draft.environment.last_reconciled_at = Some(self.context.now());

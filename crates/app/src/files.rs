@@ -11,7 +11,7 @@ use stead_store::{environments, sandboxes};
 
 use crate::file_changes::Noted;
 use crate::patience::within;
-use crate::place::Errand;
+use crate::place::{Errand, Warrant};
 use crate::processes::{check_usable, premises};
 use crate::{App, Entered};
 
@@ -197,7 +197,9 @@ impl App {
         let ground = self.ground(provider, host)?;
         let noted = self.note_change(entered, &environment, order).await?;
         let errand = match ground.place() {
-            Ok(place) => within(place.errand(&premises(&environment), fence, order)).await.map_err(Error::from),
+            Ok(place) => {
+                within(place.errand(&premises(&environment), Some(Warrant { fence, lease: None }), order)).await.map_err(Error::from)
+            }
             Err(error) => Err(error),
         };
         match (errand, noted) {

@@ -37,7 +37,8 @@ pub use idempotency::{Outcome, Reply};
 pub use identity::access::{Access, Entered, Presented};
 pub use locks::KeyedLocks;
 pub use place::{
-    Activity, EgressPiece, EgressStart, Errand, Follower, Frame, Mark, Output, Place, PlaceError, Premises, Progress, StartProcess, Still,
+    Activity, Barrier, EgressPiece, EgressStart, Errand, Follower, Frame, Mark, Output, Place, PlaceError, Premises, Progress,
+    StartProcess, Still, Warrant,
 };
 pub use provider::{
     ArchivePieces, ArchiveTarget, AskedBy, DifferencePage, IncomingArchive, Layers, Listed, NewSandbox, Observation, PackedArchive,

@@ -9,7 +9,7 @@ use stead_domain::checkpoint::Stack;
 use stead_domain::definition::Spec;
 use stead_domain::egress::EgressEntry;
 use stead_domain::files::{FileOrder, FileWord};
-use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
+use stead_domain::ids::{EnvironmentId, LeaseId, ProcessId, SandboxId};
 use stead_domain::ports::ListeningPort;
 use stead_domain::process::{OutputStream, ProcessExit, ProcessLimits, TerminalSize};
 use stead_domain::{Code, Error, Timestamp};
@@ -56,15 +56,22 @@ pub trait Place: Send + Sync {
         &self,
         environment: EnvironmentId,
         process: ProcessId,
+        warrant: Warrant,
         offset: u64,
         bytes: &[u8],
         end: bool,
     ) -> Result<u64, PlaceError>;
 
-    /// Sends a signal to the process and its group.
-    async fn signal(&self, environment: EnvironmentId, process: ProcessId, signal: i32) -> Result<(), PlaceError>;
+    /// Sends a signal to the process and its group. Without a warrant it is the server's own doing, and always heard.
+    async fn signal(&self, environment: EnvironmentId, process: ProcessId, warrant: Option<Warrant>, signal: i32)
+    -> Result<(), PlaceError>;
 
-    async fn resize(&self, environment: EnvironmentId, process: ProcessId, size: TerminalSize) -> Result<(), PlaceError>;
+    async fn resize(&self, environment: EnvironmentId, process: ProcessId, warrant: Warrant, size: TerminalSize) -> Result<(), PlaceError>;
+
+    /// From when this returns, nothing happens in the sandbox under a warrant before this one, whoever comes and whatever is killed: it is
+    /// written down, and everything that ran under an earlier one is gone with all that it started. The same warrant once more only makes
+    /// sure of that. [`PlaceError::Stale`] when a later one was seen.
+    async fn barrier(&self, barrier: &Barrier) -> Result<(), PlaceError>;
 
     /// Makes it ready for a command without one. Does nothing when it is awake.
     async fn wake(&self, environment: &Premises) -> Result<(), PlaceError>;
@@ -104,18 +111,19 @@ pub trait Place: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Has something done to files by a process inside, under the environment's own limits; wakes it if need be. `fence` is the caller's.
-    async fn errand(&self, _environment: &Premises, _fence: u64, _order: &FileOrder) -> Result<Box<dyn Errand>, PlaceError> {
+    /// Has something done to files by a process inside, under the environment's own limits; wakes it if need be. Who only
+    /// reads needs no warrant.
+    async fn errand(&self, _environment: &Premises, _warrant: Option<Warrant>, _order: &FileOrder) -> Result<Box<dyn Errand>, PlaceError> {
         Err(PlaceError::Unsupported("it does not reach the files of its environments"))
     }
 
     /// What listens inside; none when it is asleep. Nobody is woken.
-    async fn listening(&self, _environment: &Premises, _fence: u64) -> Result<Option<Vec<ListeningPort>>, PlaceError> {
+    async fn listening(&self, _environment: &Premises) -> Result<Option<Vec<ListeningPort>>, PlaceError> {
         Err(PlaceError::Unsupported("it does not reach the ports of its environments"))
     }
 
     /// A connection to what listens on a port inside, and to nothing else. Nobody is woken.
-    async fn connect(&self, _environment: &Premises, _fence: u64, _port: u16) -> Result<TcpStream, PlaceError> {
+    async fn connect(&self, _environment: &Premises, _port: u16) -> Result<TcpStream, PlaceError> {
         Err(PlaceError::Unsupported("it does not reach the ports of its environments"))
     }
 
@@ -185,6 +193,24 @@ pub struct Premises {
     pub allow_unenforced: bool,
 }
 
+/// By what right something is done in a sandbox: the fence of whoever holds it, and which lease that is. A store that came back from a backup
+/// may give the same fence to somebody else; the lease tells them apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Warrant {
+    pub fence: u64,
+    /// None where nobody holds it alone.
+    pub lease: Option<LeaseId>,
+}
+
+/// The end of everything that has an earlier warrant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Barrier {
+    pub sandbox: SandboxId,
+    /// All that use the sandbox, or did.
+    pub environments: Vec<EnvironmentId>,
+    pub warrant: Warrant,
+}
+
 #[derive(Clone, Debug)]
 pub struct StartProcess {
     pub id: ProcessId,
@@ -197,7 +223,7 @@ pub struct StartProcess {
     pub terminal: Option<TerminalSize>,
     pub timeout: Option<Duration>,
     pub limits: ProcessLimits,
-    pub fence: u64,
+    pub warrant: Warrant,
     /// Nothing of its output is given up before those who follow it have taken it.
     pub hold: bool,
 }
@@ -286,6 +312,9 @@ pub enum PlaceError {
     /// The fence is older than one that this place has seen.
     #[error("the environment has been taken over")]
     Fenced,
+    /// A barrier that is older than one that this place has seen, or as old and somebody else's; the highest fence that it has seen.
+    #[error("the place has seen fence {0}")]
+    Stale(u64),
     /// The definition says something else than what is awake, and what runs in it is not ended without being asked.
     #[error("the definition was changed, and processes of the version before still run")]
     Outdated,
@@ -354,7 +383,8 @@ impl From<PlaceError> for Error {
                 .suggestion("wait for them, or end them with `stead env stop ENVIRONMENT`; `stead ps` shows them"),
             PlaceError::Foreign(_) => Self::new(Code::EnvironmentDraining, message)
                 .suggestion("use the version of stead that started it, or end everything inside with `stead env stop ENVIRONMENT`"),
-            PlaceError::Fenced => Self::new(Code::Conflict, message).suggestion("acquire the environment anew"),
+            PlaceError::Fenced | PlaceError::Stale(_) => Self::new(Code::FenceStale, message)
+                .suggestion("somebody else holds it by now, and what was begun under the lease before has ended: acquire it anew"),
             PlaceError::CannotBeMade { suggestion, .. } => Self::new(Code::PostureNotEnforced, message).suggestion(suggestion),
             PlaceError::StorageFull(_) => Self::new(Code::StorageFull, message)
                 .suggestion("free space under the data directory, then try again; `stead system df` shows what uses it"),

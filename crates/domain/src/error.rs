@@ -89,6 +89,11 @@ codes! {
     ArchiveUnsupported, "archive_unsupported", 409, 3, "The archive of an environment cannot be made or used here; the message says why.";
     EnvironmentAsleep, "environment_asleep", 409, 3, "Nothing runs in the environment, and it is not woken for this.";
     PortClosed, "port_closed", 409, 3, "Nothing listens on the port inside the environment, or only where it cannot be reached.";
+    LeaseHeld, "lease_held", 409, 3, "Somebody else holds the environment, or waits for it; `details` says who, and for how long.";
+    LeaseFencing, "lease_fencing", 409, 3, "What the holder before left could not be stopped yet, and nobody is let in before it is.";
+    LeaseReadOnly, "lease_read_only", 409, 3, "A shared lease reads, and changes nothing.";
+    LeaseLost, "lease_lost", 410, 3, "The lease has ended, and an ended one is never revived; `details` says how.";
+    EnvironmentQuarantined, "environment_quarantined", 409, 3, "What a holder left could not be cleaned up three times over; somebody has to look at it.";
     SandboxInUse, "sandbox_in_use", 409, 3, "Live environments use the sandbox.";
     LastOwner, "last_owner", 409, 3, "A project keeps at least one owner.";
     IdempotencyInProgress, "idempotency_in_progress", 409, 3, "The first request with this Idempotency-Key has not ended.";
@@ -96,6 +101,7 @@ codes! {
     StoreTooNew, "store_too_new", 409, 3, "The store was written by a newer version.";
     StoreTooOld, "store_too_old", 409, 3, "The store was written by an older version, and only a server brings it up to date.";
     PreconditionFailed, "precondition_failed", 412, 3, "`If-Match` names an older version than the present one.";
+    FenceStale, "fence_stale", 412, 3, "The lease that was presented has ended, and somebody else may hold the environment by now.";
     PayloadTooLarge, "payload_too_large", 413, 2, "The body is larger than the server takes.";
     UnsupportedMediaType, "unsupported_media_type", 415, 2, "Bodies are `application/json`.";
     RangeNotSatisfiable, "range_not_satisfiable", 416, 2, "The range begins after the end of the file.";

@@ -25,9 +25,9 @@ pub const TOKEN_PARAMETER: &str = "__stead_token";
 impl App {
     /// What listens and what is declared. An environment that is asleep is not woken for it.
     pub async fn list_ports(&self, entered: &Entered, id: EnvironmentId) -> Result<EnvironmentPorts> {
-        let (environment, ground, fence) = self.read_for_ports(entered.project, id).await?;
+        let (environment, ground) = self.read_for_ports(entered.project, id).await?;
         let found = match check_usable(&environment) {
-            Ok(()) => within(ground.place()?.listening(&premises(&environment), fence)).await?,
+            Ok(()) => within(ground.place()?.listening(&premises(&environment))).await?,
             // What cannot be used now has its declared ports all the same.
             Err(error) if environment.status.is_live() => {
                 tracing::debug!(environment = %id, %error, "nothing can listen");
@@ -43,9 +43,9 @@ impl App {
     pub async fn connect_to_port(&self, project: ProjectId, id: EnvironmentId, port: u16) -> Result<TcpStream> {
         // Only until it is made: whoever puts the environment to sleep does not wait for those that are open.
         let _passing = self.gates.pass(id).await;
-        let (environment, ground, fence) = self.read_for_ports(project, id).await?;
+        let (environment, ground) = self.read_for_ports(project, id).await?;
         check_usable(&environment)?;
-        let connected = within(ground.place()?.connect(&premises(&environment), fence, port)).await;
+        let connected = within(ground.place()?.connect(&premises(&environment), port)).await;
         connected.map_err(|error| Error::from(error).detail("port", port))
     }
 
@@ -104,7 +104,7 @@ impl App {
         environment
     }
 
-    async fn read_for_ports(&self, project: ProjectId, id: EnvironmentId) -> Result<(Environment, Ground, u64)> {
+    async fn read_for_ports(&self, project: ProjectId, id: EnvironmentId) -> Result<(Environment, Ground)> {
         let (environment, sandbox) = self
             .store
             .glance(move |unit| {
@@ -120,6 +120,6 @@ impl App {
             check_usable(&environment)?;
         }
         let ground = self.ground(sandbox.provider, sandbox.host_id)?;
-        Ok((environment, ground, sandbox.fence))
+        Ok((environment, ground))
     }
 }

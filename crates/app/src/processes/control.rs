@@ -9,6 +9,7 @@ use stead_domain::{Code, Error, Result};
 
 use crate::audit::record;
 use crate::idempotency::Outcome;
+use crate::place::Warrant;
 use crate::processes::start::act;
 use crate::processes::{Ground, Placed};
 use crate::{App, Entered};
@@ -44,7 +45,8 @@ impl App {
             return Err(Error::new(Code::Conflict, "the process was started with a closed stdin")
                 .suggestion("start it with `stdin: open` to write to it"));
         }
-        let offset = ground.place()?.write_stdin(environment, id, offset, bytes, end).await?;
+        let warrant = Warrant { fence: placed.process.fence, lease: None };
+        let offset = ground.place()?.write_stdin(environment, id, warrant, offset, bytes, end).await?;
         Ok(StdinWritten { offset })
     }
 
@@ -72,7 +74,8 @@ impl App {
             })
             .await?;
         let place = ground.place()?;
-        place.signal(environment, id, signal.number()).await?;
+        let warrant = Warrant { fence: placed.process.fence, lease: None };
+        place.signal(environment, id, Some(warrant), signal.number()).await?;
         Ok(self.merged(placed.process, place).await)
     }
 
@@ -89,7 +92,8 @@ impl App {
             return Err(Error::new(Code::Conflict, "the process has no terminal").suggestion("start it with `terminal` to resize it"));
         }
         let place = ground.place()?;
-        place.resize(environment, id, size).await?;
+        let warrant = Warrant { fence: placed.process.fence, lease: None };
+        place.resize(environment, id, warrant, size).await?;
         Ok(self.merged(placed.process, place).await)
     }
 }

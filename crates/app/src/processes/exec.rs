@@ -5,7 +5,7 @@ use stead_domain::process::{OutputStream, Process, ProcessExit, StdinMode};
 use stead_domain::process_request::{ExecRequest, ExecResult};
 use stead_domain::{Code, Error, Result};
 
-use crate::place::{Frame, Place, PlaceError, Progress};
+use crate::place::{Frame, Place, PlaceError, Progress, Warrant};
 use crate::processes::start::Begun;
 use crate::{App, Entered};
 
@@ -32,7 +32,7 @@ impl App {
         };
         let begun = self.begin_process(entered, environment, new).await?;
         let (exit, end) = self.until_exit(&begun, stdin.as_deref().unwrap_or_default()).await?;
-        let Begun { process, ground, again } = begun;
+        let Begun { process, ground, again, .. } = begun;
         let (streams, truncated) = collect(ground.place()?, &process, end).await?;
         let [stdout, stderr] = streams.map(|bytes| match String::from_utf8(bytes) {
             Ok(text) => text,
@@ -63,7 +63,7 @@ impl App {
                 tokio::pin!(waiting);
                 tokio::select! {
                     over = &mut waiting => over?,
-                    fed = feed(place, &begun.process, stdin.as_bytes()) => {
+                    fed = feed(place, &begun.process, begun.warrant, stdin.as_bytes()) => {
                         fed?;
                         waiting.await?
                     }
@@ -79,13 +79,13 @@ impl App {
 }
 
 /// Writes all of it and closes stdin. A program that closes its end, or ends, has had enough.
-async fn feed(place: &dyn Place, process: &Process, bytes: &[u8]) -> Result<(), PlaceError> {
+async fn feed(place: &dyn Place, process: &Process, warrant: Warrant, bytes: &[u8]) -> Result<(), PlaceError> {
     let (environment, id) = (process.environment_id, process.id);
     let mut written = 0;
     loop {
         let upto = (written + STDIN_PIECE).min(bytes.len());
         let end = upto == bytes.len();
-        match place.write_stdin(environment, id, written as u64, &bytes[written..upto], end).await {
+        match place.write_stdin(environment, id, warrant, written as u64, &bytes[written..upto], end).await {
             Ok(reached) => {
                 let reached = usize::try_from(reached).unwrap_or(usize::MAX).min(bytes.len());
                 if reached == bytes.len() && end {

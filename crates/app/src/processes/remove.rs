@@ -31,7 +31,7 @@ impl App {
             .await?;
         let mut process = self.merged(placed.process, place).await;
         if !process.status.is_over() {
-            match place.signal(environment, id, Signal::KILL.number()).await {
+            match place.signal(environment, id, None, Signal::KILL.number()).await {
                 Ok(()) | Err(PlaceError::Over | PlaceError::NoProcess) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -15,7 +15,7 @@ use stead_store::{environments, processes, sandboxes};
 use crate::audit::{Act, record};
 use crate::idempotency::{self, Claim, Outcome, Reply};
 use crate::patience::within;
-use crate::place::{Place, PlaceError, Premises, StartProcess};
+use crate::place::{Place, PlaceError, Premises, StartProcess, Warrant};
 use crate::processes::setup::{check_made, setup_script};
 use crate::processes::watch::Since;
 use crate::processes::{Ground, check_usable};
@@ -25,6 +25,7 @@ use crate::{App, Entered};
 pub(crate) struct Begun {
     pub process: Process,
     pub ground: Ground,
+    pub warrant: Warrant,
     /// An earlier request with the same key began it.
     pub again: bool,
 }
@@ -190,7 +191,8 @@ impl App {
         match started {
             Start::Runs => {
                 self.watch(process.clone(), ground.clone(), Since::Start);
-                Ok(Begun { process: Process { status: ProcessStatus::Running, ..process }, ground, again: false })
+                let warrant = Warrant { fence: process.fence, lease: None };
+                Ok(Begun { process: Process { status: ProcessStatus::Running, ..process }, ground, warrant, again: false })
             }
             Start::Unknown(error) => {
                 self.watch(process, ground, Since::Row);
@@ -237,7 +239,7 @@ impl App {
         })?;
         let place = ground.place()?;
         if !process.status.is_over() && place.progress(environment, first).await?.is_none() {
-            let start = StartProcess { id: first, fence: process.fence, ..start };
+            let start = StartProcess { id: first, warrant: Warrant { fence: process.fence, lease: None }, ..start };
             let started = self.start_at(place, premises, &start).await;
             let begun = self.conclude(&entered.caller, process, ground, started).await?;
             return Ok(Begun { again: true, ..begun });
@@ -245,14 +247,15 @@ impl App {
         if !process.status.is_over() {
             self.watch(process.clone(), ground.clone(), Since::Row);
         }
-        Ok(Begun { process, ground, again: true })
+        let warrant = Warrant { fence: process.fence, lease: None };
+        Ok(Begun { process, ground, warrant, again: true })
     }
 
     async fn undo_start(&self, place: &dyn Place, environment: EnvironmentId, id: ProcessId, started: Start) {
         if matches!(started, Start::Refused(_)) {
             return;
         }
-        let undone = match place.signal(environment, id, Signal::KILL.number()).await {
+        let undone = match place.signal(environment, id, None, Signal::KILL.number()).await {
             Ok(()) | Err(PlaceError::Over | PlaceError::NoProcess) => {
                 self.until_over(place, environment, id).await;
                 place.forget(environment, Some(id)).await
@@ -297,7 +300,7 @@ fn to_start(process: &Process, new: NewProcess) -> StartProcess {
         terminal: new.terminal,
         timeout: new.timeout.map(Into::into),
         limits: new.limits.unwrap_or_default(),
-        fence: process.fence,
+        warrant: Warrant { fence: process.fence, lease: None },
         hold: new.overflow == Some(Overflow::Hold),
     }
 }

@@ -35,7 +35,7 @@ impl App {
                 continue;
             }
             tracing::warn!(process = %id, %environment, "ending what no record stands for");
-            match place.signal(environment, id, Signal::KILL.number()).await {
+            match place.signal(environment, id, None, Signal::KILL.number()).await {
                 Ok(()) | Err(PlaceError::Over | PlaceError::NoProcess) => {
                     self.until_over(place, environment, id).await;
                     place.forget(environment, Some(id)).await?;

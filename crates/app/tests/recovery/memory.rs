@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
-use stead_app::{Activity, Frame, Mark, Output, Place, PlaceError, Premises, Progress, StartProcess};
+use stead_app::{Activity, Barrier, Frame, Mark, Output, Place, PlaceError, Premises, Progress, StartProcess, Warrant};
 use stead_domain::Timestamp;
 use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::ids::{EnvironmentId, ProcessId};
@@ -318,6 +318,7 @@ impl Place for MemoryPlace {
         &self,
         _environment: EnvironmentId,
         process: ProcessId,
+        _warrant: Warrant,
         offset: u64,
         bytes: &[u8],
         end: bool,
@@ -351,7 +352,13 @@ impl Place for MemoryPlace {
         Ok(written)
     }
 
-    async fn signal(&self, _environment: EnvironmentId, process: ProcessId, signal: i32) -> Result<(), PlaceError> {
+    async fn signal(
+        &self,
+        _environment: EnvironmentId,
+        process: ProcessId,
+        _warrant: Option<Warrant>,
+        signal: i32,
+    ) -> Result<(), PlaceError> {
         let mut programs = self.programs();
         let program = programs.get_mut(&process).ok_or(PlaceError::NoProcess)?;
         if program.exit.is_some() {
@@ -365,10 +372,24 @@ impl Place for MemoryPlace {
         Ok(())
     }
 
-    async fn resize(&self, _environment: EnvironmentId, process: ProcessId, size: TerminalSize) -> Result<(), PlaceError> {
+    async fn resize(
+        &self,
+        _environment: EnvironmentId,
+        process: ProcessId,
+        _warrant: Warrant,
+        size: TerminalSize,
+    ) -> Result<(), PlaceError> {
         let mut programs = self.programs();
         let program = programs.get_mut(&process).ok_or(PlaceError::NoProcess)?;
         program.size.as_mut().ok_or(PlaceError::NoTerminal).map(|known| *known = size)
+    }
+
+    async fn barrier(&self, barrier: &Barrier) -> Result<(), PlaceError> {
+        for program in self.programs().values_mut().filter(|program| barrier.environments.contains(&program.environment)) {
+            program.end_with(ExitCause::Fenced, None, Some(9));
+        }
+        self.changed();
+        Ok(())
     }
 
     async fn wake(&self, _environment: &Premises) -> Result<(), PlaceError> {

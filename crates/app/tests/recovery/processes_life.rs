@@ -221,7 +221,7 @@ fn a_program_that_a_crash_left_without_a_row_is_ended_at_its_second_sighting() {
         terminal: None,
         timeout: None,
         limits: ProcessLimits::default(),
-        fence: 0,
+        warrant: Default::default(),
         hold: false,
     };
     life.run(world.cloud.place.start(&premises, &start)).unwrap();

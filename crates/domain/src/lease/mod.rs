@@ -8,10 +8,18 @@ mod clock;
 mod decide;
 mod desk;
 mod settle;
+mod token;
+mod wire;
 
 pub use clock::{Deadline, Moment};
 pub use decide::decide;
 pub use desk::{Desk, Lease, Rules, Stage, Ticket};
+pub use settle::LINGER;
+pub use token::{LeaseToken, TOKEN_PREFIX, lease_of, signed_content, token};
+pub use wire::{
+    AcquireReply, AcquiredItem, BreakRequest, HolderView, LONGEST_NOTE, LeaseStage, LeaseStatus, LeaseView, MOST_PRIORITY, PreviousLease,
+    ReleaseRequest, RenewReply, RenewRequest, TicketStatus, TicketView, TransferRequest,
+};
 
 use crate::ids::{LeaseId, PrincipalId, TicketId};
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use stead_app::{
-    Activity, EgressPiece, EgressStart, Errand, Follower, Frame, Mark, Output, Place, PlaceError, Premises, Progress, StartProcess, Still,
+    Activity, Barrier, EgressPiece, EgressStart, Errand, Follower, Frame, Mark, Output, Place, PlaceError, Premises, Progress,
+    StartProcess, Still, Warrant,
 };
 use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::files::{FileOrder, FileWord};
@@ -261,7 +262,7 @@ impl Place for LocalPlace {
             terminal: process.terminal,
             timeout_milliseconds: process.timeout.map(|timeout| timeout.as_millis() as u64),
             limits: process.limits,
-            fence: process.fence,
+            fence: process.warrant.fence,
             hold: process.hold,
             log_bytes: Some(self.log_bytes),
         };
@@ -317,7 +318,15 @@ impl Place for LocalPlace {
         Ok(follower.map(|follower| Box::new(Following(follower)) as Box<dyn Follower>))
     }
 
-    async fn write_stdin(&self, environment: EnvironmentId, process: ProcessId, offset: u64, bytes: &[u8], end: bool) -> Result<u64> {
+    async fn write_stdin(
+        &self,
+        environment: EnvironmentId,
+        process: ProcessId,
+        _warrant: Warrant,
+        offset: u64,
+        bytes: &[u8],
+        end: bool,
+    ) -> Result<u64> {
         let mut rest = bytes;
         let mut at = offset;
         loop {
@@ -335,12 +344,16 @@ impl Place for LocalPlace {
         }
     }
 
-    async fn signal(&self, environment: EnvironmentId, process: ProcessId, signal: i32) -> Result<()> {
+    async fn signal(&self, environment: EnvironmentId, process: ProcessId, _warrant: Option<Warrant>, signal: i32) -> Result<()> {
         self.call(environment, Call::Signal { process, signal }).await.map(drop)
     }
 
-    async fn resize(&self, environment: EnvironmentId, process: ProcessId, size: TerminalSize) -> Result<()> {
+    async fn resize(&self, environment: EnvironmentId, process: ProcessId, _warrant: Warrant, size: TerminalSize) -> Result<()> {
         self.call(environment, Call::Resize { process, size }).await.map(drop)
+    }
+
+    async fn barrier(&self, _barrier: &Barrier) -> Result<()> {
+        Err(PlaceError::Unsupported("it holds nobody off"))
     }
 
     async fn wake(&self, environment: &Premises) -> Result<()> {
@@ -355,16 +368,16 @@ impl Place for LocalPlace {
         woken.map(drop).map_err(said)
     }
 
-    async fn errand(&self, environment: &Premises, fence: u64, order: &FileOrder) -> Result<Box<dyn Errand>> {
+    async fn errand(&self, environment: &Premises, warrant: Option<Warrant>, order: &FileOrder) -> Result<Box<dyn Errand>> {
         self.wake(environment).await?;
         let blueprint = self.prepare(environment).await?;
         let errand = protocol::Errand { directory: blueprint.workspace.path.clone(), order: order.clone() };
-        let stream = self.stewards.errand(&blueprint, fence, &errand).await.map_err(said)?;
+        let stream = self.stewards.errand(&blueprint, warrant.map_or(u64::MAX, |warrant| warrant.fence), &errand).await.map_err(said)?;
         Ok(Box::new(LocalErrand(stream)))
     }
 
-    async fn listening(&self, environment: &Premises, fence: u64) -> Result<Option<Vec<ListeningPort>>> {
-        let answered = self.stewards.ask_about_ports(environment.environment, fence, PortOrder::ListPorts).await;
+    async fn listening(&self, environment: &Premises) -> Result<Option<Vec<ListeningPort>>> {
+        let answered = self.stewards.ask_about_ports(environment.environment, u64::MAX, PortOrder::ListPorts).await;
         match answered.map_err(cut_off)? {
             None => Ok(None),
             Some((PortWord::Ports { mut ports }, _)) => {
@@ -376,14 +389,14 @@ impl Place for LocalPlace {
         }
     }
 
-    async fn connect(&self, environment: &Premises, fence: u64, port: u16) -> Result<TcpStream> {
+    async fn connect(&self, environment: &Premises, port: u16) -> Result<TcpStream> {
         if self.blueprint(environment)?.network.own_ports().contains(&port) {
             return Err(PlaceError::PortClosed {
                 message: format!("port {port} inside is where connections to the outside go through, and nothing of the environment's own"),
                 suggestion: "have the program listen on another port".to_owned(),
             });
         }
-        let answered = self.stewards.ask_about_ports(environment.environment, fence, PortOrder::Connect { port }).await;
+        let answered = self.stewards.ask_about_ports(environment.environment, u64::MAX, PortOrder::Connect { port }).await;
         match answered.map_err(cut_off)? {
             None => Err(PlaceError::Asleep),
             Some((PortWord::Connected, Some(connection))) => Ok(connection),

@@ -16,9 +16,10 @@ pub fn decide(desk: Desk, event: Event, seen: Seen) -> Decision {
     let answer = match event {
         Event::Acquire { wanted, on_busy, priority, wait, lease, ticket } => hand.acquire(wanted, on_busy, priority, wait, lease, ticket),
         Event::Enter { principal, lease } => hand.enter(principal, lease),
+        Event::Knock { principal } => hand.knock(principal),
         Event::Present { lease } => hand.present(lease),
         Event::Renew { lease } => hand.renew(lease),
-        Event::Release { lease } => hand.release(lease),
+        Event::Release { lease, work } => hand.release(lease, work),
         Event::Break { lease } => hand.revoke(lease),
         Event::Transfer { lease, to, bind, successor } => hand.transfer(lease, to, bind, successor),
         Event::BarrierDone { fence } => hand.barrier_done(fence),
@@ -47,10 +48,6 @@ fn told(desk: &Desk, answer: Answer) -> Answer {
         },
         // It goes on when the steward has said that there is nobody else.
         Answer::Pass { .. } if desk.unconfirmed => desk.exclusive().map_or(answer, |holder| Answer::Fencing { lease: holder.id }),
-        Answer::Queued { ticket, .. } => match desk.waiting.iter().position(|waiting| waiting.id == ticket) {
-            Some(position) => Answer::Queued { ticket, position },
-            None => answer,
-        },
         _ => answer,
     }
 }
@@ -80,7 +77,7 @@ impl Hand {
             self.begin(lease, wanted, false, None);
             return Ok(Answer::Fencing { lease });
         }
-        if self.desk.waiting.is_empty() && self.has_room(wanted.mode) {
+        if !self.desk.somebody_waits() && self.has_room(wanted.mode) {
             self.make_room();
             self.begin(lease, wanted, false, None);
             return Ok(Answer::Fencing { lease });
@@ -91,8 +88,13 @@ impl Hand {
                 let rank = i64::try_from(self.seen.now.at).unwrap_or(i64::MAX).saturating_sub(i64::from(priority) * PRIORITY);
                 let at = self.desk.waiting.partition_point(|earlier| earlier.rank <= rank);
                 let deadline = self.seen.now.after(wait);
-                self.desk.waiting.insert(at, Ticket { id: ticket, lease, wanted, priority, rank, wait, deadline });
-                Ok(Answer::Queued { ticket, position: at })
+                let drawn = Ticket { id: ticket, lease, wanted, priority, rank, wait, deadline };
+                // Behind those that nobody has told us of, its place is not ours to say.
+                if at < self.desk.waiting.len() || !self.desk.more_wait {
+                    self.desk.waiting.insert(at, drawn);
+                }
+                self.effects.push(Effect::Waits(drawn));
+                Ok(Answer::Queued { ticket })
             }
             OnBusy::Preempt => {
                 for holder in self.desk.leases.iter().map(|lease| lease.id).collect::<Vec<_>>() {
@@ -113,7 +115,7 @@ impl Hand {
     fn own_implicit(&self, wanted: &Wanted) -> Option<LeaseId> {
         let own = self.desk.exclusive().filter(|lease| lease.implicit && lease.stage == Stage::Active && lease.is_of(wanted.principal))?;
         let may = wanted.mode == LeaseMode::Exclusive
-            && if self.seen.running { wanted.bind == LeaseBind::Principal } else { self.desk.waiting.is_empty() };
+            && if self.seen.running { wanted.bind == LeaseBind::Principal } else { !self.desk.somebody_waits() };
         may.then_some(own.id)
     }
 
@@ -128,13 +130,18 @@ impl Hand {
                 Stage::Stopping => Err(self.held()),
             };
         }
-        if !self.desk.waiting.is_empty() || !self.has_room(LeaseMode::Exclusive) {
+        if self.desk.somebody_waits() || !self.has_room(LeaseMode::Exclusive) {
             return Err(self.held());
         }
         self.make_room();
         let wanted = Wanted { principal, bind: LeaseBind::Principal, mode: LeaseMode::Exclusive, ttl: NO_TTL, max_lifetime: None };
         self.begin(lease, wanted, true, None);
         Ok(Answer::Fencing { lease })
+    }
+
+    fn knock(&self, principal: PrincipalId) -> Result<Answer, Refusal> {
+        let free = self.desk.rules.open || self.desk.leases.iter().all(|lease| lease.is_of(principal) || self.is_idle(lease));
+        if free { Ok(Answer::Pass { fence: self.desk.fence }) } else { Err(self.held()) }
     }
 
     fn present(&self, lease: LeaseId) -> Result<Answer, Refusal> {
@@ -148,7 +155,7 @@ impl Hand {
     }
 
     fn renew(&mut self, lease: LeaseId) -> Result<Answer, Refusal> {
-        let (now, somebody_waits) = (self.seen.now, !self.desk.waiting.is_empty());
+        let (now, somebody_waits) = (self.seen.now, self.desk.somebody_waits());
         let found = self.desk.find_mut(lease).filter(|found| found.stage != Stage::Stopping).ok_or(Refusal::Stale)?;
         if found.stage == Stage::Fencing {
             // Its time has not begun.
@@ -161,13 +168,13 @@ impl Hand {
         Ok(Answer::Renewed { left, directive })
     }
 
-    fn release(&mut self, lease: LeaseId) -> Result<Answer, Refusal> {
+    fn release(&mut self, lease: LeaseId, work: bool) -> Result<Answer, Refusal> {
         let running = self.seen.running;
         // Repeated, or too late: it has ended either way.
         let Some(found) = self.desk.find_mut(lease) else { return Ok(Answer::Done) };
         match found.stage {
             Stage::Stopping => {}
-            Stage::Active if running && found.mode == LeaseMode::Exclusive => {
+            Stage::Active if (running || work) && found.mode == LeaseMode::Exclusive => {
                 found.stage = Stage::Stopping;
                 found.expires = None;
                 self.desk.fence += 1;

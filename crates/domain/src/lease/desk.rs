@@ -11,8 +11,10 @@ pub struct Desk {
     pub fence: u64,
     /// Those that have not ended: one that is exclusive, or any number of shared ones.
     pub leases: Vec<Lease>,
-    /// In the order in which they are served.
+    /// In the order in which they are served: all of them, or the first few.
     pub waiting: Vec<Ticket>,
+    /// Others wait behind those.
+    pub more_wait: bool,
     /// Something may still run that was started under this fence or an earlier one: nobody is let in before a barrier above it.
     pub dirty: Option<u64>,
     /// No steward has confirmed the fence since this server began: the store may be an older one that came back, and somebody may run whom
@@ -103,12 +105,16 @@ pub const PRIORITY: i64 = 30_000;
 impl Desk {
     /// One that nobody ever held.
     pub fn new(rules: Rules, fence: u64) -> Self {
-        Self { rules, fence, leases: Vec::new(), waiting: Vec::new(), dirty: None, unconfirmed: false, not_before: None }
+        Self { rules, fence, leases: Vec::new(), waiting: Vec::new(), more_wait: false, dirty: None, unconfirmed: false, not_before: None }
     }
 
     /// Whether somebody may still run who should not.
     pub(super) fn needs_barrier(&self) -> bool {
         self.dirty.is_some() || self.unconfirmed
+    }
+
+    pub fn somebody_waits(&self) -> bool {
+        self.more_wait || !self.waiting.is_empty()
     }
 
     pub fn exclusive(&self) -> Option<&Lease> {

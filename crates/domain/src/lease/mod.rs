@@ -2,7 +2,7 @@
 //!
 //! [`decide()`] is the only place where a lease changes. It knows neither a clock nor a store: whoever calls it has locked the sandbox's row,
 //! read the clock after that and loaded the [`Desk`], and afterwards saves the desk and carries out the effects. The simulation in this
-//! crate's tests tries to break it; no call of the server asks it yet.
+//! crate's tests tries to break it.
 
 mod clock;
 mod decide;
@@ -98,6 +98,11 @@ pub enum Event {
         principal: PrincipalId,
         lease: LeaseId,
     },
+    /// Somebody without a token is about to do what is nobody's work, such as putting it to sleep: refused while somebody else holds it, and
+    /// no lease comes of it.
+    Knock {
+        principal: PrincipalId,
+    },
     /// Somebody is about to change something and presents the token of this one, which decides alone.
     Present {
         lease: LeaseId,
@@ -105,8 +110,10 @@ pub enum Event {
     Renew {
         lease: LeaseId,
     },
+    /// `work`: something is to be done with what it leaves before anybody else is let in.
     Release {
         lease: LeaseId,
+        work: bool,
     },
     /// Somebody who may has ended it.
     Break {
@@ -156,7 +163,6 @@ pub enum Answer {
     },
     Queued {
         ticket: TicketId,
-        position: usize,
     },
     Renewed {
         left: u64,
@@ -194,6 +200,8 @@ pub enum Effect {
         how: LeaseEnd,
         clean: bool,
     },
+    /// A ticket was drawn.
+    Waits(Ticket),
     TimedOut {
         ticket: TicketId,
     },

@@ -105,8 +105,8 @@ fn a_token_decides_alone() {
     assert_eq!(case.enter(ANN, 9), Err(Refusal::Held { by: Some(lease(1)) }), "the same key without the token is somebody else");
     assert_eq!(case.decide(Event::Present { lease: lease(1) }), Ok(Answer::Pass { fence: 1 }));
     assert_eq!(case.acquire(ANN, 2, Token, Exclusive, OnBusy::Fail), Err(Refusal::Held { by: Some(lease(1)) }));
-    case.decide(Event::Release { lease: lease(1) }).unwrap();
-    case.decide(Event::Release { lease: lease(1) }).unwrap();
+    case.decide(Event::Release { lease: lease(1), work: false }).unwrap();
+    case.decide(Event::Release { lease: lease(1), work: false }).unwrap();
     assert_eq!(case.decide(Event::Present { lease: lease(1) }), Err(Refusal::Stale));
     assert_eq!(case.decide(Event::Renew { lease: lease(1) }), Err(Refusal::Stale));
 }
@@ -138,10 +138,10 @@ fn a_release_with_something_running_stops_it_first() {
     let mut case = Case::new(false);
     case.acquire(ANN, 1, Principal, Exclusive, OnBusy::Fail).unwrap();
     case.running = true;
-    case.decide(Event::Release { lease: lease(1) }).unwrap();
+    case.decide(Event::Release { lease: lease(1), work: false }).unwrap();
     assert_eq!(case.effects, [Effect::Barrier { fence: 2 }]);
     assert_eq!(case.enter(ANN, 9), Err(Refusal::Held { by: Some(lease(1)) }));
-    assert!(matches!(case.wait(BEN, 2, 0), Ok(Answer::Queued { position: 0, .. })));
+    assert!(matches!(case.wait(BEN, 2, 0), Ok(Answer::Queued { .. })));
     case.running = false;
     case.decide(Event::BarrierDone { fence: 2 }).unwrap();
     assert_eq!(case.effects[0], Effect::Ended { lease: lease(1), how: LeaseEnd::Released, clean: true });
@@ -153,10 +153,12 @@ fn those_who_wait_are_served_in_order_and_priority_is_worth_half_a_minute() {
     let mut case = Case::new(false);
     case.acquire(ANN, 1, Token, Exclusive, OnBusy::Fail).unwrap();
     for (number, priority, position) in [(2, 0, 0), (3, 0, 1), (4, 1, 0), (5, -1, 3)] {
-        assert_eq!(case.wait(BEN, number, priority), Ok(Answer::Queued { ticket: ticket(number), position }));
+        assert_eq!(case.wait(BEN, number, priority), Ok(Answer::Queued { ticket: ticket(number) }));
+        assert_eq!(case.desk.waiting.iter().position(|waiting| waiting.id == ticket(number)), Some(position));
     }
     case.now += 31_000;
-    assert_eq!(case.wait(BEN, 6, 1), Ok(Answer::Queued { ticket: ticket(6), position: 3 }), "those who waited for longer come first");
+    case.wait(BEN, 6, 1).unwrap();
+    assert_eq!(case.desk.waiting[3].id, ticket(6), "those who waited for longer come first");
     assert_eq!(case.decide(Event::Renew { lease: lease(1) }), Ok(Answer::Renewed { left: 60_000, directive: Directive::FinishUp }));
     case.decide(Event::Withdraw { ticket: ticket(2) }).unwrap();
     assert_eq!(case.decide(Event::Withdraw { ticket: ticket(2) }), Err(Refusal::NoTicket));
@@ -164,7 +166,7 @@ fn those_who_wait_are_served_in_order_and_priority_is_worth_half_a_minute() {
     let mut order = Vec::new();
     for _ in 0..4 {
         let holder = case.desk.leases[0].id;
-        case.decide(Event::Release { lease: holder }).unwrap();
+        case.decide(Event::Release { lease: holder, work: false }).unwrap();
         order.push(case.desk.leases[0].id);
     }
     assert_eq!(order, [4, 3, 6, 5].map(lease));
@@ -178,7 +180,7 @@ fn readers_keep_writers_out_and_nobody_reads_past_a_writer_that_waits() {
     assert_eq!(case.enter(ANN, 9), Err(Refusal::Held { by: Some(lease(1)) }));
     assert!(matches!(case.wait(BEN, 3, 0), Ok(Answer::Queued { .. })));
     assert!(case.acquire(ANN, 4, Token, Shared, OnBusy::Fail).is_err());
-    case.decide(Event::Release { lease: lease(1) }).unwrap();
+    case.decide(Event::Release { lease: lease(1), work: false }).unwrap();
     // The other one's time is up: it changed nothing, so nothing has to be stopped.
     case.now += 60_000;
     case.decide(Event::Look).unwrap();

@@ -333,7 +333,7 @@ impl World {
                 }
             }
             (Some(lease), 8) => {
-                let _ = self.decide(Event::Release { lease });
+                let _ = self.decide(Event::Release { lease, work: self.now % 5 == 0 });
                 // A lost reply: it is said again.
                 if !self.random.once_in(4) {
                     self.holders[number].lease = None;

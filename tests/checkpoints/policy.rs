@@ -81,7 +81,7 @@ impl House {
     }
 
     fn enter(&self) -> Entered {
-        let arrival = Arrival { source: "test".to_owned(), request_id: RequestId::new(&self.context) };
+        let arrival = Arrival { source: "test".to_owned(), request_id: RequestId::new(&self.context), lease: None };
         let admitted = self.run(self.app.admit(Access::Project(Role::Owner), Presented::Socket, Some("default".to_owned()), arrival));
         match admitted.unwrap() {
             Admitted::Entered(entered) => entered,

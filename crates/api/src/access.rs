@@ -33,6 +33,15 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     (Method::GET, "/v1/projects/{project}/environments", VIEWER),
     (Method::POST, "/v1/projects/{project}/environments", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/import", MEMBER),
+    (Method::POST, "/v1/projects/{project}/environments/acquire", MEMBER),
+    (Method::GET, "/v1/projects/{project}/environments/leases", VIEWER),
+    (Method::GET, "/v1/projects/{project}/environments/leases/{lease_id}", VIEWER),
+    (Method::POST, "/v1/projects/{project}/environments/leases/{lease_id}/renew", MEMBER),
+    (Method::POST, "/v1/projects/{project}/environments/leases/{lease_id}/release", MEMBER),
+    (Method::POST, "/v1/projects/{project}/environments/leases/{lease_id}/break", OWNER),
+    (Method::POST, "/v1/projects/{project}/environments/leases/{lease_id}/transfer", MEMBER),
+    (Method::GET, "/v1/projects/{project}/environments/tickets/{ticket_id}", MEMBER),
+    (Method::DELETE, "/v1/projects/{project}/environments/tickets/{ticket_id}", MEMBER),
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}", VIEWER),
     (Method::PATCH, "/v1/projects/{project}/environments/{environment_id}", MEMBER),
     (Method::DELETE, "/v1/projects/{project}/environments/{environment_id}", OWNER),
@@ -41,6 +50,7 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/versions/diff", VIEWER),
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/versions/{version}", VIEWER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/versions/{version}/rollback", MEMBER),
+    (Method::GET, "/v1/projects/{project}/environments/{environment_id}/leases", VIEWER),
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/activity", VIEWER),
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/posture", VIEWER),
     (Method::GET, "/v1/projects/{project}/environments/{environment_id}/egress", VIEWER),
@@ -138,7 +148,7 @@ mod tests {
     fn what_deletes_or_admits_needs_an_owner() {
         for (method, path, access) in ACCESS {
             // Whoever may start a process may end it and clean up after it, remove what it could, and what was kept of that.
-            let is_inside = ["/{process_id}", "/files", "/{checkpoint_id}"].iter().any(|end| path.ends_with(end));
+            let is_inside = ["/{process_id}", "/files", "/{checkpoint_id}", "/{ticket_id}"].iter().any(|end| path.ends_with(end));
             if (*method == Method::DELETE && !is_inside) || (path.contains("api-keys") && *method != Method::GET) {
                 assert_eq!(*access, OWNER, "{method} {path}");
             }

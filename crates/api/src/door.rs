@@ -16,6 +16,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use stead_app::identity::access::{Admitted, Arrival};
 use stead_app::{Access, Entered, Presented};
 use stead_domain::ids::RequestId;
+use stead_domain::lease::{LeaseToken, TOKEN_PREFIX};
 use stead_domain::principal::{Caller, Idempotency};
 use stead_domain::{Code, Error};
 
@@ -148,11 +149,12 @@ async fn admit(state: &State, request: Request, route: &str) -> Result<(Request,
         Access::Open => Presented::Nothing,
         _ => presented(request.headers(), peer.as_deref(), state)?,
     };
+    let lease = presented_lease(request.headers())?;
     let (mut parts, request_body) = request.into_parts();
     let project = project_of(&mut parts, route).await;
     let request_id = parts.extensions.get::<RequestId>().copied().unwrap_or_else(|| RequestId::new(state.app.context()));
     let source = peer.as_ref().map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
-    let verdict = state.app.judge(access, presented, project, Arrival { source, request_id }).await?;
+    let verdict = state.app.judge(access, presented, project, Arrival { source, request_id, lease }).await?;
     // Counted before it is told: trying doors is not free.
     let allowance = match verdict.key {
         Some(key) => state.limits.count(key).map_err(|(error, allowance)| Refusal::TooMany(error, allowance))?,
@@ -204,6 +206,18 @@ fn presented(headers: &HeaderMap, peer: Option<&Peer>, state: &State) -> Result<
         Some(Peer::Refused { reason }) => Err(Error::new(Code::Unauthorized, format!("the unix socket needs a key from here: {reason}"))
             .suggestion("send `Authorization: Bearer stk_…`")),
         _ => Ok(Presented::Nothing),
+    }
+}
+
+/// The token of a lease that came beside the credential.
+fn presented_lease(headers: &HeaderMap) -> Result<Option<LeaseToken>, Error> {
+    let mut values = headers.get_all("stead-lease").iter();
+    let (first, more) = (values.next(), values.next().is_some());
+    match first.map(|value| value.to_str().map(str::trim)) {
+        None => Ok(None),
+        Some(Ok(token)) if !more && token.starts_with(TOKEN_PREFIX) => Ok(Some(LeaseToken(token.to_owned()))),
+        Some(_) => Err(Error::new(Code::BadRequest, "the header `Stead-Lease` is not the token of one lease")
+            .suggestion("send the `token` that the acquisition was answered with: `Stead-Lease: stl_…`")),
     }
 }
 

@@ -16,6 +16,7 @@ mod files;
 mod framing;
 mod health;
 mod identity;
+mod leases;
 mod limits;
 mod listen;
 mod members;

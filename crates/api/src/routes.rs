@@ -11,8 +11,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    State, api_keys, audit, checkpoints, docs, door, environments, files, health, identity, members, openapi, ports, processes, projects,
-    providers, sandboxes, system,
+    State, api_keys, audit, checkpoints, docs, door, environments, files, health, identity, leases, members, openapi, ports, processes,
+    projects, providers, sandboxes, system,
 };
 
 /// The routes with their documentation.
@@ -31,6 +31,15 @@ pub(crate) fn documented() -> OpenApiRouter<State> {
         .routes(routes!(api_keys::get::handler, api_keys::revoke::handler))
         .routes(routes!(environments::list::handler, environments::create::handler))
         .routes(routes!(environments::import::handler))
+        .routes(routes!(leases::acquire::handler))
+        .routes(routes!(leases::list::handler))
+        .routes(routes!(leases::get::handler))
+        .routes(routes!(leases::renew::handler))
+        .routes(routes!(leases::release::handler))
+        .routes(routes!(leases::break_lease::handler))
+        .routes(routes!(leases::transfer::handler))
+        .routes(routes!(leases::ticket::handler, leases::withdraw::handler))
+        .routes(routes!(leases::of_environment::handler))
         .routes(routes!(environments::get::handler, environments::update::handler, environments::delete::handler))
         .routes(routes!(environments::reconcile::handler))
         .routes(routes!(environments::versions::handler))

@@ -1,6 +1,8 @@
 //! Changes of files. Each is written down before it is begun, and what came of it is added when it is known: a server that is killed between
 //! leaves a record without an outcome, and never a change without a record.
 
+use std::sync::Arc;
+
 use stead_domain::audit::AuditRecord;
 use stead_domain::environment::Environment;
 use stead_domain::files::{FileFailure, FileOrder, FilePath, FileProblem};
@@ -10,6 +12,7 @@ use stead_domain::{Code, Error, Result};
 use crate::audit::{Act, begin};
 use crate::files::collect;
 use crate::idempotency::{self, Outcome};
+use crate::leases::{Right, hold_in};
 use crate::{App, Entered};
 
 /// A change that is written down and has no outcome yet.
@@ -106,14 +109,24 @@ impl App {
         if is_done { Ok(()) } else { Err(failure) }
     }
 
-    pub(crate) async fn note_change(&self, entered: &Entered, environment: &Environment, order: &FileOrder) -> Result<Option<Noted>> {
+    pub(crate) async fn note_change(
+        &self,
+        entered: &Entered,
+        environment: &Environment,
+        order: &FileOrder,
+        right: Option<&Arc<Right>>,
+    ) -> Result<Option<Noted>> {
         let Some((action, path)) = changes(order) else { return Ok(None) };
         let (context, entered) = (self.context.clone(), entered.clone());
         let (target_id, path) = (environment.id.to_string(), path.to_string());
+        let (office, right) = (self.office(), right.map(Arc::clone));
         let record = self
             .store
             .write(move |unit| {
                 Box::pin(async move {
+                    if let Some(right) = &right {
+                        hold_in(unit, &office, right).await?;
+                    }
                     let details = vec![("path", path.into())];
                     let act = Act { project: entered.project, action, target_type: "environment", target_id, details };
                     begin(unit, &context, &entered.caller, act).await

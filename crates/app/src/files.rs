@@ -1,6 +1,8 @@
 //! Files of an environment. Everything is done inside, by a process of the place's own, so that no path leads out; an environment that sleeps
 //! is woken for it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use stead_domain::changes::EntryType;
 use stead_domain::environment::Environment;
@@ -10,8 +12,9 @@ use stead_domain::{Code, Error, Result};
 use stead_store::{environments, sandboxes};
 
 use crate::file_changes::Noted;
+use crate::leases::Right;
 use crate::patience::within;
-use crate::place::{Errand, Warrant};
+use crate::place::Errand;
 use crate::processes::{check_usable, premises};
 use crate::{App, Entered};
 
@@ -76,12 +79,15 @@ pub(crate) struct Opened {
     pub(crate) errand: Box<dyn Errand>,
     /// Of what changes something.
     pub(crate) noted: Option<Noted>,
+    /// For as long as it does.
+    right: Option<Arc<Right>>,
 }
 
 /// A file that is being written.
 pub struct FileWriter {
     errand: Box<dyn Errand>,
     noted: Option<Noted>,
+    _right: Option<Arc<Right>>,
 }
 
 impl FileWriter {
@@ -185,25 +191,33 @@ impl App {
 
     /// For orders that bytes follow.
     pub async fn write_file(&self, entered: &Entered, id: EnvironmentId, order: &FileOrder) -> Result<FileWriter> {
-        let Opened { errand, noted } = self.open_errand(entered, id, order).await?;
-        Ok(FileWriter { errand, noted })
+        let Opened { errand, noted, right } = self.open_errand(entered, id, order).await?;
+        Ok(FileWriter { errand, noted, _right: right })
     }
 
     pub(crate) async fn open_errand(&self, entered: &Entered, id: EnvironmentId, order: &FileOrder) -> Result<Opened> {
+        // Before the gate: whoever stops what the last holder left shuts it.
+        let right = match order.changes() {
+            true => {
+                let environment = self.get_environment(entered, id).await?;
+                check_usable(&environment)?;
+                Some(Arc::new(self.enter(entered, &environment).await?))
+            }
+            false => None,
+        };
         // Only until it has begun: whoever puts the environment to sleep does not wait for a long one.
         let _passing = self.gates.pass(id).await;
-        let (environment, provider, host, fence) = self.read_for_errand(entered, id).await?;
+        let (environment, provider, host) = self.read_for_errand(entered, id).await?;
         check_usable(&environment)?;
         let ground = self.ground(provider, host)?;
-        let noted = self.note_change(entered, &environment, order).await?;
+        let noted = self.note_change(entered, &environment, order, right.as_ref()).await?;
+        let warrant = right.as_ref().map(|right| right.warrant);
         let errand = match ground.place() {
-            Ok(place) => {
-                within(place.errand(&premises(&environment), Some(Warrant { fence, lease: None }), order)).await.map_err(Error::from)
-            }
+            Ok(place) => within(place.errand(&premises(&environment), warrant, order)).await.map_err(Error::from),
             Err(error) => Err(error),
         };
         match (errand, noted) {
-            (Ok(errand), noted) => Ok(Opened { errand, noted }),
+            (Ok(errand), noted) => Ok(Opened { errand, noted, right }),
             (Err(error), Some(noted)) => noted.ended(Err(error)).await,
             (Err(error), None) => Err(error),
         }
@@ -213,7 +227,7 @@ impl App {
         &self,
         entered: &Entered,
         id: EnvironmentId,
-    ) -> Result<(Environment, stead_domain::provider::ProviderName, Option<stead_domain::ids::HostId>, u64)> {
+    ) -> Result<(Environment, stead_domain::provider::ProviderName, Option<stead_domain::ids::HostId>)> {
         let project = entered.project;
         self.store
             .glance(move |unit| {
@@ -221,7 +235,7 @@ impl App {
                     let environment = environments::find(unit, project, id).await?.ok_or_else(|| crate::environments::unknown(id))?;
                     let sandbox = sandboxes::find(unit, environment.sandbox_id).await?;
                     let sandbox = sandbox.ok_or_else(|| Error::internal(format!("environment {id} has no sandbox row")))?;
-                    Ok((environment, sandbox.provider, sandbox.host_id, sandbox.fence))
+                    Ok((environment, sandbox.provider, sandbox.host_id))
                 })
             })
             .await

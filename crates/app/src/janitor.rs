@@ -32,7 +32,7 @@ pub struct Sightings {
 impl App {
     /// Says every few seconds that this host is there.
     pub(crate) async fn run_heartbeat(&self) {
-        let started_at = self.context.now();
+        let started_at = self.since;
         loop {
             let host = Host {
                 id: self.host,

@@ -11,6 +11,7 @@ pub mod files;
 mod idempotency;
 pub mod identity;
 mod janitor;
+pub mod leases;
 mod locks;
 mod patience;
 mod place;
@@ -81,6 +82,11 @@ pub struct App {
     /// Environments whose checkpoints were due and could not be made.
     pub(crate) skipped: Arc<std::sync::Mutex<std::collections::HashSet<EnvironmentId>>>,
     ends: Arc<processes::Ends>,
+    /// Since when this server is there.
+    pub(crate) since: stead_domain::Timestamp,
+    pub(crate) underway: Arc<leases::Underway>,
+    pub(crate) waiters: Arc<leases::Waiters>,
+    pub(crate) lease_keeper: Arc<leases::LeaseKeeper>,
     /// Every task has an owner: shutdown waits for these.
     tasks: TaskTracker,
     stopping: CancellationToken,
@@ -89,6 +95,7 @@ pub struct App {
 impl App {
     pub fn new(store: Store, context: Context, providers: Providers, sealer: Arc<dyn Sealer>, settings: Settings, host: HostId) -> Self {
         Self {
+            since: context.now(),
             store,
             context,
             providers: Arc::new(providers),
@@ -105,6 +112,9 @@ impl App {
             archives: Arc::new(tokio::sync::Semaphore::new(checkpoints::MOST_ARCHIVES)),
             skipped: Arc::default(),
             ends: Arc::default(),
+            underway: Arc::default(),
+            waiters: Arc::default(),
+            lease_keeper: Arc::default(),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
         }
@@ -134,6 +144,8 @@ impl App {
         self.tasks.spawn(async move { app.run_reconciler().await });
         let app = self.clone();
         self.tasks.spawn(async move { app.run_janitor().await });
+        let app = self.clone();
+        self.tasks.spawn(async move { app.run_lease_keeper().await });
         let app = self.clone();
         self.tasks.spawn(async move { app.run_layer_sweeper().await });
         let app = self.clone();

@@ -68,9 +68,9 @@ pub trait Place: Send + Sync {
 
     async fn resize(&self, environment: EnvironmentId, process: ProcessId, warrant: Warrant, size: TerminalSize) -> Result<(), PlaceError>;
 
-    /// From when this returns, nothing happens in the sandbox under a warrant before this one, whoever comes and whatever is killed: it is
-    /// written down, and everything that ran under an earlier one is gone with all that it started. The same warrant once more only makes
-    /// sure of that. [`PlaceError::Stale`] when a later one was seen.
+    /// From when this returns, nothing is begun in the sandbox under a warrant before this one, whoever comes and whatever is killed: it is
+    /// written down. With `stop` everything that ran under an earlier one is gone with all that it started; without, what a holder took over
+    /// goes on. The same warrant once more only makes sure of that. [`PlaceError::Stale`] when a later one was seen, or somebody else's.
     async fn barrier(&self, barrier: &Barrier) -> Result<(), PlaceError>;
 
     /// Makes it ready for a command without one. Does nothing when it is awake.
@@ -209,6 +209,7 @@ pub struct Barrier {
     /// All that use the sandbox, or did.
     pub environments: Vec<EnvironmentId>,
     pub warrant: Warrant,
+    pub stop: bool,
 }
 
 #[derive(Clone, Debug)]

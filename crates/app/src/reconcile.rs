@@ -9,7 +9,7 @@ use stead_domain::ids::{EnvironmentId, HostId};
 use stead_domain::principal::Caller;
 use stead_domain::sandbox::{Sandbox, SandboxStatus};
 use stead_domain::{Code, Error, Result};
-use stead_store::{Unit, environments, sandboxes};
+use stead_store::{Unit, environments, leases, sandboxes};
 
 use crate::audit::{Act, record, record_own};
 use crate::environments::unknown;
@@ -269,6 +269,7 @@ impl App {
                         let mut sandbox = locked_sandbox(unit, sandbox.id).await?;
                         sandbox.status = SandboxStatus::Destroyed;
                         sandbox.destroyed_at = Some(now);
+                        leases::end_of_sandbox(unit, sandbox.id, now).await?;
                         sandbox.updated_at = now;
                         sandboxes::save(unit, &sandbox).await?;
                     }
@@ -323,6 +324,8 @@ impl App {
         if environment.destroyed_at.is_none() {
             self.check_host(&self.load_sandbox(&environment).await?)?;
         }
+        // Whoever asks for this has looked at it: what could not be cleaned up is tried again, and told of if it fails.
+        self.leave_quarantine(environment.sandbox_id).await?;
         let (context, sealer, caller) = (self.context.clone(), self.sealer.clone(), entered.caller.clone());
         let claim = self
             .store

@@ -7,7 +7,7 @@ use stead_domain::principal::Caller;
 use stead_domain::provider::ProviderName;
 use stead_domain::sandbox::{Sandbox, SandboxStatus};
 use stead_domain::{Code, Error, Result};
-use stead_store::sandboxes;
+use stead_store::{leases, sandboxes};
 use utoipa::ToSchema;
 
 use crate::audit::{Act, record};
@@ -45,8 +45,11 @@ impl App {
     pub async fn create_sandbox(&self, entered: &Entered, request: SandboxRequest) -> Result<Outcome<Sandbox>> {
         let serving = self.providers.serving(request.provider.unwrap_or(ProviderName::Local))?;
         let (context, now) = (&self.context, self.context.now());
-        let sandbox =
-            Sandbox { host_id: serving.host(), ..Sandbox::to_be_made(SandboxId::new(context), entered.project, serving.name(), None, now) };
+        let sandbox = Sandbox {
+            host_id: serving.host(),
+            confirmed_in: Some(self.since.microseconds()),
+            ..Sandbox::to_be_made(SandboxId::new(context), entered.project, serving.name(), None, now)
+        };
         let (app, caller) = (self.clone(), entered.caller.clone());
         self.detached(async move { app.create_sandbox_to_the_end(caller, sandbox).await }).await
     }
@@ -222,6 +225,7 @@ impl App {
                         let now = context.now();
                         sandbox.status = SandboxStatus::Destroyed;
                         sandbox.destroyed_at = Some(now);
+                        leases::end_of_sandbox(unit, sandbox.id, now).await?;
                         sandbox.updated_at = now;
                         sandboxes::save(unit, &sandbox).await?;
                     }

@@ -92,6 +92,7 @@ impl App {
             request_id: RequestId::new(&self.context),
             let_into: None,
             idempotency: None,
+            lease: None,
         };
         let entered = Entered { caller, project: project.id, handle: project.handle, role: Role::Owner };
         let new = NewEnvironment {

@@ -130,6 +130,8 @@ pub fn rows(context: &Context, project: ProjectId, host: HostId, number: usize) 
         contains_secrets: false,
         cleanup_status: CleanupStatus::None,
         retention_policy: RetentionPolicy::Manual,
+        lease_expires_at: None,
+        held_by: None,
         last_seen_at: None,
         last_reconciled_at: None,
         last_error: None,

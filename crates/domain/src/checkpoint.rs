@@ -30,6 +30,10 @@ text_enum! {
         Export = "export",
         /// What was there before another one was restored.
         BeforeRestore = "before_restore",
+        /// What a holder left that did not let go by itself, before the next one came.
+        BeforeTakeover = "before_takeover",
+        /// What a holder left, because it asked for that.
+        AtRelease = "at_release",
     }
 }
 

@@ -8,6 +8,7 @@ use crate::checkpoint::Stack;
 use crate::definition::Spec;
 use crate::error::{Error, Result};
 use crate::ids::{CheckpointId, EnvironmentId, HostId, PrincipalId, ProjectId, SandboxId};
+use crate::lease::HolderView;
 use crate::posture::EffectiveField;
 use crate::provider::ProviderName;
 use crate::tags::Tags;
@@ -150,6 +151,11 @@ pub struct Environment {
     pub contains_secrets: bool,
     pub cleanup_status: CleanupStatus,
     pub retention_policy: RetentionPolicy,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_expires_at: Option<Timestamp>,
+    /// Who may change it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<HolderView>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -286,6 +286,11 @@ pub enum FileOrder {
 }
 
 impl FileOrder {
+    /// Whether anything is another afterwards.
+    pub fn changes(&self) -> bool {
+        self.writes() || matches!(self, Self::Remove { .. } | Self::Move { .. })
+    }
+
     /// Whether it may take more room than there was.
     pub fn writes(&self) -> bool {
         match self {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::ids::{ApiKeyId, PrincipalId, ProjectId, RequestId};
+use crate::ids::{ApiKeyId, LeaseId, PrincipalId, ProjectId, RequestId};
 use crate::time::Timestamp;
 
 text_enum! {
@@ -61,6 +61,8 @@ pub enum Credential {
     Socket,
     /// An API key. `project` is the one that it is pinned to; the first owner's key is pinned to none.
     Key { id: ApiKeyId, project: Option<ProjectId> },
+    /// The token of a lease, which is of this project: its holder, for as long as it lasts.
+    Lease { id: LeaseId, project: ProjectId },
 }
 
 /// An authenticated caller.
@@ -78,6 +80,8 @@ pub struct Caller {
     pub let_into: Option<(ProjectId, Role)>,
     /// The caller's word for this attempt, so that a repetition has the same outcome.
     pub idempotency: Option<Idempotency>,
+    /// The lease whose token it presented. It decides alone, whoever the caller is.
+    pub lease: Option<LeaseId>,
 }
 
 /// An `Idempotency-Key`, and what the request was.

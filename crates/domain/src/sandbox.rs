@@ -45,6 +45,9 @@ pub struct Sandbox {
     pub stack: Stack,
     /// Grows with every change of holder and is never reused.
     pub fence: u64,
+    /// In which life of its host's server it is known who runs in it.
+    #[serde(skip)]
+    pub confirmed_in: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,6 +79,7 @@ impl Sandbox {
             checkpoint_id: None,
             stack: Stack::default(),
             fence: 0,
+            confirmed_in: None,
             last_error: None,
             observed_at: None,
             created_at: now,

@@ -13,7 +13,7 @@ use stead_domain::Timestamp;
 use crate::error::{Result, StoreError};
 use crate::unit::Unit;
 use crate::value::{Row, Value};
-use crate::{Store, migrations, sandboxes};
+use crate::{Store, leases, migrations, sandboxes};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -102,6 +102,14 @@ const TABLES: &[Table] = &[
             ("upper", Text),
             ("layers", Text),
             ("checkpoint_id", Text),
+            ("dirty", Integer),
+            ("not_before_era", Integer),
+            ("not_before", Integer),
+            ("confirmed_in", Integer),
+            ("due_era", Integer),
+            ("due", Integer),
+            ("cleaning_failures", Integer),
+            ("quarantined", Text),
         ],
     },
     Table {
@@ -183,6 +191,60 @@ const TABLES: &[Table] = &[
             ("error", Text),
             ("ended_at", Integer),
             ("purpose", Text),
+        ],
+    },
+    Table {
+        name: "leases",
+        key: 1,
+        columns: &[
+            ("id", Text),
+            ("project_id", Text),
+            ("environment_id", Text),
+            ("sandbox_id", Text),
+            ("principal_id", Text),
+            ("bind", Text),
+            ("mode", Text),
+            ("implicit", Integer),
+            ("stage", Text),
+            ("fence", Integer),
+            ("ttl", Integer),
+            ("max_lifetime", Integer),
+            ("era", Integer),
+            ("expires", Integer),
+            ("ends", Integer),
+            ("terms", Text),
+            ("token_hash", Integer),
+            ("acquired_at", Integer),
+            ("ended_at", Integer),
+            ("how", Integer),
+            ("clean", Integer),
+            ("reason", Integer),
+            ("work", Text),
+        ],
+    },
+    Table {
+        name: "tickets",
+        key: 1,
+        columns: &[
+            ("id", Text),
+            ("project_id", Text),
+            ("environment_id", Text),
+            ("sandbox_id", Text),
+            ("lease_id", Text),
+            ("principal_id", Text),
+            ("bind", Text),
+            ("mode", Text),
+            ("ttl", Integer),
+            ("max_lifetime", Integer),
+            ("priority", Integer),
+            ("rank", Integer),
+            ("wait", Integer),
+            ("era", Integer),
+            ("deadline", Integer),
+            ("terms", Text),
+            ("status", Text),
+            ("created_at", Integer),
+            ("ended_at", Integer),
         ],
     },
     Table {
@@ -383,6 +445,7 @@ pub async fn restore(store: &Store, input: impl BufRead + Send + 'static, replac
                     count += 1;
                 }
                 sandboxes::jump_fences(unit).await?;
+                leases::end_all(unit).await?;
                 Ok(count)
             })
         })

@@ -62,6 +62,8 @@ fn read(row: &Row) -> Result<Environment> {
         cleanup_status: row.parsed()?,
         retention_policy: row.parsed()?,
         revision: row.count()?,
+        lease_expires_at: None,
+        held_by: None,
         last_seen_at: row.optional_time()?,
         last_reconciled_at: row.optional_time()?,
         last_error: row.optional_text()?,

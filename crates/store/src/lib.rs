@@ -8,10 +8,13 @@ pub mod audit;
 mod backend;
 pub mod backup;
 pub mod checkpoints;
+mod clock;
+pub mod desks;
 pub mod environments;
 mod error;
 pub mod hosts;
 pub mod idempotency;
+pub mod leases;
 pub mod maintenance;
 pub mod members;
 mod migrations;
@@ -21,6 +24,7 @@ pub mod projects;
 pub mod sandboxes;
 pub mod settings;
 mod sql;
+pub mod tickets;
 mod unit;
 mod value;
 pub mod versions;
@@ -31,6 +35,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::future::BoxFuture;
 
 use backend::{Database, Work};
+pub use clock::MachineClock;
 pub use error::{Result, StoreError};
 pub use sql::Sql;
 pub use unit::{Dialect, Unit};
@@ -59,18 +64,23 @@ pub(crate) enum Schema {
 
 /// Opens a store and brings its schema up to date. With [`open_as_it_is`], the only way to a database.
 pub async fn open(location: &Location) -> Result<Store> {
-    open_with(location, Schema::BringUpToDate).await
+    open_with(location, Schema::BringUpToDate, clock::BootClock::shared()?).await
 }
 
 /// Opens a store that has this binary's schema, and changes nothing.
 pub async fn open_as_it_is(location: &Location) -> Result<Store> {
-    open_with(location, Schema::LeaveAsItIs).await
+    open_with(location, Schema::LeaveAsItIs, clock::BootClock::shared()?).await
 }
 
-async fn open_with(location: &Location, schema: Schema) -> Result<Store> {
+/// Like [`open`], with another clock than the machine's.
+pub async fn open_with_clock(location: &Location, clock: Arc<dyn MachineClock>) -> Result<Store> {
+    open_with(location, Schema::BringUpToDate, clock).await
+}
+
+async fn open_with(location: &Location, schema: Schema, clock: Arc<dyn MachineClock>) -> Result<Store> {
     let database: Arc<dyn Database> = match location {
-        Location::Sqlite(path) => Arc::new(backend::sqlite::Sqlite::open(path, schema).await?),
-        Location::Postgres(url) => Arc::new(backend::postgres::Postgres::open(url, schema).await?),
+        Location::Sqlite(path) => Arc::new(backend::sqlite::Sqlite::open(path, schema, clock).await?),
+        Location::Postgres(url) => Arc::new(backend::postgres::Postgres::open(url, schema, clock).await?),
     };
     Ok(Store { database })
 }

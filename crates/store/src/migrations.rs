@@ -30,6 +30,7 @@ migrations! {
     2, "0002_processes";
     3, "0003_setup";
     4, "0004_checkpoints";
+    5, "0005_leases";
 }
 
 /// The newest schema that this binary knows.

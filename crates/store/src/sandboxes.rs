@@ -12,7 +12,7 @@ use crate::checkpoints;
 use crate::error::Result;
 use crate::sql::Sql;
 use crate::unit::Unit;
-use crate::value::Row;
+use crate::value::{Row, Value};
 
 const FIND: &str = "SELECT id, project_id, provider, status, resource_id, resource_name, host_id, made_for, fence, last_error, observed_at,
     created_at, updated_at, destroyed_at, upper, layers, checkpoint_id FROM sandboxes t WHERE id = $1";
@@ -31,6 +31,7 @@ fn read(row: &Row) -> Result<Sandbox> {
         host_id: row.optional_parsed()?,
         made_for: row.optional_parsed()?,
         fence: row.count()?,
+        confirmed_in: None,
         last_error: row.optional_text()?,
         observed_at: row.optional_time()?,
         created_at: row.time()?,
@@ -44,7 +45,7 @@ fn read(row: &Row) -> Result<Sandbox> {
 pub async fn insert(unit: &mut Unit, sandbox: &Sandbox) -> Result<()> {
     unit.execute(
         "INSERT INTO sandboxes (id, project_id, provider, status, resource_id, resource_name, host_id, made_for, fence, last_error, created_at, updated_at,
-         upper, layers, checkpoint_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+         upper, layers, checkpoint_id, confirmed_in) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
         &[
             sandbox.id.into(),
             sandbox.project_id.into(),
@@ -61,6 +62,7 @@ pub async fn insert(unit: &mut Unit, sandbox: &Sandbox) -> Result<()> {
             sandbox.stack.upper.into(),
             checkpoints::stored(&sandbox.stack.below),
             sandbox.checkpoint_id.into(),
+            Value::Integer(sandbox.confirmed_in),
         ],
     )
     .await?;
@@ -165,7 +167,13 @@ pub async fn users(unit: &mut Unit, id: SandboxId) -> Result<u64> {
     row.map_or(Ok(0), |row| row.reader().count())
 }
 
-/// Throws every fence far ahead, after a restore: none that was given out since the backup is ever given out again.
+/// Throws every fence far ahead, after a restore: none that was given out since the backup is ever given out again, and whoever it was given
+/// to is behind the next barrier.
 pub(crate) async fn jump_fences(unit: &mut Unit) -> Result<u64> {
-    unit.execute("UPDATE sandboxes SET fence = fence + $1", &[FENCE_JUMP.into()]).await
+    unit.execute(
+        "UPDATE sandboxes SET fence = fence + $1, dirty = fence + $1, not_before_era = NULL, not_before = NULL, confirmed_in = NULL,
+         due_era = NULL, due = NULL WHERE destroyed_at IS NULL",
+        &[FENCE_JUMP.into()],
+    )
+    .await
 }

@@ -1,10 +1,13 @@
 //! A unit of work: statements that commit together.
 
+use std::sync::Arc;
+
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use sqlx::pool::PoolConnection;
 use sqlx::{Column, PgConnection, Postgres, Row as _, Transaction, TypeInfo};
 
 use crate::backend::{postgres, sqlite};
+use crate::clock::MachineClock;
 use crate::error::{Result, StoreError};
 use crate::sql::Sql;
 use crate::value::{Row, Value};
@@ -24,7 +27,8 @@ impl Dialect {
     }
 }
 
-pub struct Unit(pub(crate) Connection);
+/// With the machine's clock, for who has to know what the time is while it works.
+pub struct Unit(pub(crate) Connection, pub(crate) Arc<dyn MachineClock>);
 
 pub(crate) enum Connection {
     Sqlite(rusqlite::Connection),

@@ -36,7 +36,7 @@ impl Arrived {
             check_own_page(ports, name, asked)?;
         }
         let source = asked.extensions().get::<Arc<Peer>>().map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
-        Ok(Self { shown, by, arrival: Arrival { source, request_id } })
+        Ok(Self { shown, by, arrival: Arrival { source, request_id, lease: None } })
     }
 
     pub async fn admit(self, ports: &Ports, name: PortName) -> Result<PortGuest> {

@@ -1,5 +1,7 @@
 //! Create a checkpoint: sealed in one commit, and then on the disk.
 
+use std::sync::Arc;
+
 use stead_domain::checkpoint::{Checkpoint, CheckpointReason, CheckpointState, NewCheckpoint, OnRunning};
 use stead_domain::ids::{CheckpointId, EnvironmentId};
 use stead_domain::{Error, Result};
@@ -72,6 +74,9 @@ impl App {
     }
 
     async fn checkpoint_now(&self, entered: &Entered, id: EnvironmentId, target: CheckpointId, new: &NewCheckpoint) -> Result<Checkpoint> {
+        let environment = self.get_environment(entered, id).await?;
+        check_usable(&environment)?;
+        let right = Arc::new(self.enter(entered, &environment).await?);
         let _guard = locked(self, id).await;
         // Two requests with one key: the other one may have made it meanwhile.
         if let Ok(checkpoint) = self.find_checkpoint(entered, target).await {
@@ -83,7 +88,7 @@ impl App {
         self.check_sealable(&environment, place).await?;
         let stilled = self.still(&environment, place, new.on_running.unwrap_or(OnRunning::Busy)).await?;
         let caller = Some(entered.caller.clone());
-        let wanted = Wanted { id: target, name: new.name.clone(), reason: CheckpointReason::Requested, caller };
+        let wanted = Wanted { id: target, name: new.name.clone(), reason: CheckpointReason::Requested, caller, right: Some(right) };
         // Nobody wrote since it was stilled; who wrote before is seen by reading it again.
         let environment = self.get_environment(entered, id).await?;
         if stilled.runs {

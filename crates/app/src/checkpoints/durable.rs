@@ -51,7 +51,7 @@ impl App {
             .await
     }
 
-    pub(super) fn bring_to_disk_behind(&self, checkpoint: Checkpoint) {
+    pub(crate) fn bring_to_disk_behind(&self, checkpoint: Checkpoint) {
         let app = self.clone();
         self.tasks.spawn(async move {
             let id = checkpoint.id;

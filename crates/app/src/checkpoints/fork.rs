@@ -153,7 +153,7 @@ impl App {
         let stilled = self.still(&environment, place, on_running).await?;
         let environment = self.get_environment(entered, id).await?;
         let caller = Some(entered.caller.clone());
-        let wanted = Wanted { id: CheckpointId::new(&self.context), name: None, reason, caller };
+        let wanted = Wanted { id: CheckpointId::new(&self.context), name: None, reason, caller, right: None };
         if stilled.runs {
             let checkpoint = self.seal_frozen(&environment, place, &keeper, &stilled, wanted).await?;
             self.bring_to_disk_behind(checkpoint.clone());
@@ -200,6 +200,7 @@ impl App {
             spec.name = spec.name.is_some().then(|| name.clone());
             let sandbox = Sandbox {
                 host_id: serving.host(),
+                confirmed_in: Some(self.since.microseconds()),
                 checkpoint_id: Some(checkpoint.id),
                 stack: Stack { upper: None, below: checkpoint.layers.clone() },
                 ..Sandbox::to_be_made(SandboxId::new(context), entered.project, serving.name(), Some(id), now)
@@ -224,6 +225,8 @@ impl App {
                 runtime: Runtime { posture: posture.clone(), ..Runtime::default() },
                 contains_secrets: false,
                 cleanup_status: CleanupStatus::None,
+                lease_expires_at: None,
+                held_by: None,
                 last_seen_at: None,
                 last_reconciled_at: None,
                 last_error: None,

@@ -58,7 +58,7 @@ impl App {
         }
     }
 
-    async fn seal_by_policy(&self, environment: &Environment, reason: CheckpointReason) -> Result<Checkpoint> {
+    pub(crate) async fn seal_by_policy(&self, environment: &Environment, reason: CheckpointReason) -> Result<Checkpoint> {
         let provider = environment.runtime.provider.unwrap_or(environment.provider);
         let ground = self.ground(provider, environment.runtime.host)?;
         let (keeper, place) = (self.keeper(environment)?, ground.place()?);
@@ -66,7 +66,7 @@ impl App {
         let _stilled = self.still(environment, place, OnRunning::Busy).await?;
         let _kept = self.layers.read().await;
         let environment = self.load(environment.id).await?;
-        let wanted = Wanted { id: CheckpointId::new(&self.context), name: None, reason, caller: None };
+        let wanted = Wanted { id: CheckpointId::new(&self.context), name: None, reason, caller: None, right: None };
         self.seal(&environment, &keeper, wanted).await
     }
 
@@ -80,7 +80,7 @@ impl App {
         });
     }
 
-    async fn drop_beyond(&self, environment: &Environment) -> Result<()> {
+    pub(crate) async fn drop_beyond(&self, environment: &Environment) -> Result<()> {
         let keep = environment.spec.checkpoints.as_ref().and_then(|policy| policy.keep).unwrap_or(KEPT) as usize;
         let (id, context) = (environment.id, self.context.clone());
         let dropped = self

@@ -11,6 +11,7 @@ use super::seal::{Wanted, act, locked, unchanged};
 use super::unknown;
 use crate::audit::record;
 use crate::idempotency::{self, Claim, Outcome};
+use crate::leases::hold_in;
 use crate::processes::{SETUP_GONE, check_usable, premises};
 use crate::{App, Entered};
 
@@ -33,6 +34,15 @@ impl App {
         from: CheckpointId,
         request: RestoreRequest,
     ) -> Result<Outcome<Environment>> {
+        if let Some(reply) = self.answered_before(&entered.caller).await? {
+            return Ok(Outcome::Again(reply));
+        }
+        let environment = self.get_environment(&entered, id).await?;
+        self.find_checkpoint(&entered, from).await?;
+        if environment.status.is_live() {
+            check_usable(&environment)?;
+        }
+        let right = self.enter(&entered, &environment).await?;
         let _guard = locked(self, id).await;
         if let Some(reply) = self.answered_before(&entered.caller).await? {
             return Ok(Outcome::Again(reply));
@@ -66,7 +76,7 @@ impl App {
         if request.save {
             let target = CheckpointId::new(&self.context);
             let caller = Some(entered.caller.clone());
-            let wanted = Wanted { id: target, name: None, reason: CheckpointReason::BeforeRestore, caller };
+            let wanted = Wanted { id: target, name: None, reason: CheckpointReason::BeforeRestore, caller, right: None };
             let saved = self.seal(&environment, &keeper, wanted).await?;
             self.bring_to_disk_behind(saved);
             saved_now = Some(environment);
@@ -75,7 +85,7 @@ impl App {
         let access = environment.spec.sandbox.as_ref().and_then(|sandbox| sandbox.workspace_access);
         let beside = premises(&environment);
         let left = environment.stack.upper_of(environment.sandbox_id);
-        let (context, sealer, project) = (self.context.clone(), self.sealer.clone(), entered.project);
+        let (context, sealer, project, office) = (self.context.clone(), self.sealer.clone(), entered.project, self.office());
         let written = self
             .store
             .write(move |unit| {
@@ -85,6 +95,7 @@ impl App {
                     }
                     let checkpoint = checkpoints::lock(unit, project, from).await?.ok_or_else(|| unknown(from))?;
                     let sandbox = unchanged(unit, &environment).await?;
+                    hold_in(unit, &office, &right).await?;
                     let stack = Stack { upper: Some(LayerId::new(&context)), below: checkpoint.layers.clone() };
                     checkpoints::set_stack(unit, sandbox.id, &stack, Some(checkpoint.id), context.now()).await?;
                     // A script that had not run then has to run again.

@@ -1,18 +1,21 @@
 //! Sealing: everybody is out of the way, and one commit gives the sandbox another layer to write to.
 
+use std::sync::Arc;
+
 use stead_domain::checkpoint::{Checkpoint, CheckpointReason, CheckpointState, OnRunning, Stack};
 use stead_domain::definition::WorkspaceAccess;
 use stead_domain::environment::Environment;
 use stead_domain::ids::{CheckpointId, EnvironmentId, LayerId};
 use stead_domain::principal::Caller;
 use stead_domain::sandbox::Sandbox;
-use stead_domain::{Code, Context, Error, Result};
+use stead_domain::{Code, Error, Result};
 use stead_store::{Unit, checkpoints, environments};
 use tokio::sync::OwnedRwLockWriteGuard;
 
 use super::compact::MOST;
 use crate::audit::{Act, record, record_own};
 use crate::checkpoints::Keeper;
+use crate::leases::{Office, Right, hold_in};
 use crate::place::Place;
 use crate::processes::{check_usable, premises};
 use crate::reconcile::locked_sandbox;
@@ -24,6 +27,8 @@ pub(crate) struct Wanted {
     pub name: Option<String>,
     pub reason: CheckpointReason,
     pub caller: Option<Caller>,
+    /// The caller's, if it needs one.
+    pub right: Option<Arc<Right>>,
 }
 
 /// An environment, and all who share its sandbox, put to sleep. Nobody wakes one of them, or starts anything, until this is dropped.
@@ -94,8 +99,8 @@ impl App {
         sealed_in: String,
         sealing: Sealing,
     ) -> Result<Checkpoint> {
-        let (context, environment) = (self.context.clone(), environment.clone());
-        self.store.write(move |unit| Box::pin(async move { write(unit, &context, &environment, wanted, sealed_in, sealing).await })).await
+        let (office, environment) = (self.office(), environment.clone());
+        self.store.write(move |unit| Box::pin(async move { write(unit, &office, &environment, wanted, sealed_in, sealing).await })).await
     }
 
     /// The layer that was written to; none when that did not happen since the last one was sealed.
@@ -130,13 +135,17 @@ impl App {
 
 async fn write(
     unit: &mut Unit,
-    context: &Context,
+    office: &Office,
     environment: &Environment,
     wanted: Wanted,
     sealed_in: String,
     sealing: Sealing,
 ) -> Result<Checkpoint> {
+    let context = &office.context;
     let sandbox = unchanged(unit, environment).await?;
+    if let Some(right) = &wanted.right {
+        hold_in(unit, office, right).await?;
+    }
     let now = context.now();
     let layers = match sealing {
         Sealing::Upper => sandbox.stack.all(sandbox.id),

@@ -66,6 +66,7 @@ impl App {
         };
         let (app, whose, caller) = (self.clone(), entered.clone(), entered.caller.clone());
         let work = async move {
+            let right = app.enter(&whose, &app.awake_or_not(&whose, id).await?.0).await?;
             let _guard = app.locks.lock(&id.to_string()).await;
             let (environment, ground) = app.awake_or_not(&whose, id).await?;
             let place = ground.place()?;
@@ -93,6 +94,7 @@ impl App {
                 Fate::Kept => place.keep_changes(&premises, paths.as_deref()).await?,
                 Fate::Dropped => place.drop_changes(&premises, paths.as_deref()).await?,
             };
+            drop(right);
             Ok(SettledChanges { count })
         };
         let app = self.clone();

@@ -282,6 +282,7 @@ impl App {
         let posture = self.check_posture(&mut spec, provider, allow_unenforced, asked_by).await?;
         let sandbox = Sandbox {
             host_id: serving.host(),
+            confirmed_in: Some(self.since.microseconds()),
             ..Sandbox::to_be_made(new.sandbox_id.unwrap_or_else(|| SandboxId::new(context)), entered.project, serving.name(), Some(id), now)
         };
         let environment = Environment {
@@ -311,6 +312,8 @@ impl App {
             contains_secrets: false,
             cleanup_status: CleanupStatus::None,
             retention_policy: new.retention_policy.unwrap_or(RetentionPolicy::Manual),
+            lease_expires_at: None,
+            held_by: None,
             last_seen_at: None,
             last_reconciled_at: None,
             last_error: None,

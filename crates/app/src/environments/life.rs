@@ -22,7 +22,9 @@ impl App {
     pub async fn wake_environment(&self, entered: &Entered, id: EnvironmentId) -> Result<Outcome<Environment>> {
         let (app, whose) = (self.clone(), entered.clone());
         self.live_on(entered, async move {
-            check_usable(&app.get_environment(&whose, id).await?)?;
+            let environment = app.get_environment(&whose, id).await?;
+            check_usable(&environment)?;
+            app.knock(&whose, &environment).await?;
             app.set_up(&whose, id, false).await?;
             let _passing = app.gates.pass(id).await;
             let (environment, ground) = app.awake_or_not(&whose, id).await?;
@@ -49,6 +51,7 @@ impl App {
     pub async fn sleep_environment(&self, entered: &Entered, id: EnvironmentId, force: bool) -> Result<Outcome<Environment>> {
         let (app, whose) = (self.clone(), entered.clone());
         self.live_on(entered, async move {
+            app.knock(&whose, &app.awake_or_not(&whose, id).await?.0).await?;
             let _guard = app.locks.lock(&id.to_string()).await;
             let _shut = app.gates.shut(id).await;
             let (environment, ground) = app.awake_or_not(&whose, id).await?;
@@ -80,6 +83,7 @@ impl App {
     pub async fn stop_environment(&self, entered: &Entered, id: EnvironmentId) -> Result<Outcome<Environment>> {
         let (app, whose) = (self.clone(), entered.clone());
         self.live_on(entered, async move {
+            app.knock(&whose, &app.awake_or_not(&whose, id).await?.0).await?;
             let _guard = app.locks.lock(&id.to_string()).await;
             let _shut = app.gates.shut(id).await;
             let (environment, ground) = app.awake_or_not(&whose, id).await?;

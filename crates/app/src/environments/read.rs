@@ -8,6 +8,7 @@ use stead_store::environments;
 pub use stead_store::environments::EnvironmentFilter as EnvironmentQuery;
 
 use crate::environments::unknown;
+use crate::leases::add_holders;
 use crate::patience::within;
 use crate::{App, Entered};
 
@@ -22,6 +23,16 @@ impl App {
     /// The record, and beside it what only the place knows now.
     pub async fn show_environment(&self, entered: &Entered, id: EnvironmentId) -> Result<Environment> {
         let mut environment = self.get_environment(entered, id).await?;
+        let context = self.context.clone();
+        environment = self
+            .store
+            .glance(move |unit| {
+                Box::pin(async move {
+                    add_holders(unit, &context, std::slice::from_mut(&mut environment)).await?;
+                    Ok::<_, Error>(environment)
+                })
+            })
+            .await?;
         let provider = environment.runtime.provider.unwrap_or(environment.provider);
         if environment.status.is_live()
             && let Ok(ground) = self.ground(provider, environment.runtime.host)
@@ -33,10 +44,16 @@ impl App {
     }
 
     pub async fn list_environments(&self, entered: &Entered, query: EnvironmentQuery, page: PageRequest) -> Result<Page<Environment>> {
-        let (project, limit) = (entered.project, page.limit);
+        let (context, project, limit) = (self.context.clone(), entered.project, page.limit);
         let rows = self
             .store
-            .read(move |unit| Box::pin(async move { Ok::<_, Error>(environments::list(unit, project, &query, &page).await?) }))
+            .read(move |unit| {
+                Box::pin(async move {
+                    let mut rows = environments::list(unit, project, &query, &page).await?;
+                    add_holders(unit, &context, &mut rows).await?;
+                    Ok::<_, Error>(rows)
+                })
+            })
             .await?;
         let rows = rows.into_iter().map(|environment| self.dress(environment)).collect();
         Ok(Page::new(rows, limit, |environment| environment.id.to_string()))

@@ -63,6 +63,12 @@ impl App {
         check_reference("owned_by", edit.owned_by.as_ref().and_then(Option::as_ref))?;
         check_reference("bound_to_id", edit.bound_to_id.as_ref().and_then(Option::as_ref))?;
         tags::check(edit.tags.as_ref().unwrap_or(&Tags::new()))?;
+        if edit.spec.is_some() {
+            let environment = self.get_environment(entered, id).await?;
+            if environment.status.is_live() {
+                self.knock(entered, &environment).await?;
+            }
+        }
         // The definition is judged before the unit: that may look at files, and the one thread that writes waits for nobody. If another edit
         // of it comes in between, it is judged again.
         for _ in 0..8 {

@@ -2,12 +2,14 @@
 
 use stead_domain::api_key;
 use stead_domain::ids::{ApiKeyId, PrincipalId, ProjectId, RequestId};
+use stead_domain::lease::{self, LeaseRecord, LeaseToken, TOKEN_PREFIX};
 use stead_domain::principal::{Caller, Credential, Role};
 use stead_domain::project::Project;
 use stead_domain::{Code, Error, Result, names};
-use stead_store::{Unit, api_keys, members, projects, settings};
+use stead_store::{Unit, api_keys, leases, members, projects, settings};
 
 use crate::App;
+use crate::idempotency::TOLD_AGAIN;
 
 /// The setting that names the operator's principal.
 pub(crate) const OPERATOR: &str = "operator";
@@ -39,6 +41,8 @@ pub enum Presented {
 pub struct Arrival {
     pub source: String,
     pub request_id: RequestId,
+    /// The token of a lease that came beside the credential.
+    pub lease: Option<LeaseToken>,
 }
 
 /// A caller in a project, with the role that it has there.
@@ -84,7 +88,7 @@ impl App {
                     let caller = identify(unit, presented, arrival, now).await?;
                     let key = match caller.credential {
                         Credential::Key { id, .. } => Some(id),
-                        Credential::Socket => None,
+                        Credential::Socket | Credential::Lease { .. } => None,
                     };
                     let outcome = match access {
                         Access::Open | Access::Authenticated => Ok(Admitted::Caller(caller)),
@@ -137,11 +141,33 @@ impl App {
 
 async fn identify(unit: &mut Unit, presented: Presented, arrival: Arrival, now: stead_domain::Timestamp) -> Result<Caller> {
     let operator: Option<PrincipalId> = settings::get(unit, OPERATOR).await?.and_then(|id| id.parse().ok());
+    let mut lease = match &arrival.lease {
+        Some(token) => Some(presented_lease(unit, &token.0).await?.lease.id),
+        None => None,
+    };
     let (principal, credential, is_operator) = match presented {
         Presented::Nothing => return Err(unauthorized("no credential was sent")),
         Presented::Socket => {
             let principal = operator.ok_or_else(|| Error::internal("the store has no operator"))?;
             (principal, Credential::Socket, true)
+        }
+        Presented::Key(text) if text.starts_with(TOKEN_PREFIX) => {
+            let (token, claimed) = api_key::split(&text);
+            let record = presented_lease(unit, token).await?;
+            let (id, project) = (record.lease.id, record.of.project_id);
+            if lease.is_some_and(|other| other != id) {
+                return Err(unauthorized("two different leases were presented"));
+            }
+            let handle = projects::find(unit, project).await?.map(|project| project.handle);
+            if claimed.is_some_and(|claimed| Some(claimed) != handle.as_deref()) {
+                return Err(unauthorized("the lease is of another project than the one appended to its token"));
+            }
+            // A moment longer, so that a release whose reply was lost can be repeated; what it changes is refused all the same.
+            if record.end.is_some_and(|end| end.at.plus(TOLD_AGAIN) <= now) {
+                return Err(ended_lease());
+            }
+            lease = Some(id);
+            (record.lease.principal, Credential::Lease { id, project }, false)
         }
         Presented::Key(text) => {
             let (key, claimed) = api_key::split(&text);
@@ -169,6 +195,7 @@ async fn identify(unit: &mut Unit, presented: Presented, arrival: Arrival, now: 
         request_id: arrival.request_id,
         let_into: None,
         idempotency: None,
+        lease,
     })
 }
 
@@ -177,13 +204,17 @@ async fn enter(unit: &mut Unit, caller: Caller, reference: &str, needed: Role) -
     let shown = || reference.chars().take(64).collect::<String>();
     let unseen = || Error::not_found("project", shown()).suggestion("`stead project list` shows the projects that you can see");
     let project = find_project(unit, reference).await?.ok_or_else(unseen)?;
-    if let Credential::Key { project: Some(pinned), .. } = caller.credential
+    if let Credential::Key { project: Some(pinned), .. } | Credential::Lease { project: pinned, .. } = caller.credential
         && pinned != project.id
     {
         return Err(unseen());
     }
     let role = if caller.operator { Some(Role::Owner) } else { members::role(unit, project.id, caller.principal).await? };
-    let role = role.ok_or_else(unseen)?;
+    let mut role = role.ok_or_else(unseen)?;
+    if let Credential::Lease { .. } = caller.credential {
+        // It is for work in an environment, and for nobody's keys and members.
+        role = role.min(Role::Member);
+    }
     if !role.covers(needed) {
         return Err(Error::new(
             Code::Forbidden,
@@ -204,6 +235,11 @@ pub(crate) async fn recheck(unit: &mut Unit, caller: &Caller, now: stead_domain:
     {
         return Err(unauthorized("the API key was revoked or has expired"));
     }
+    if let Credential::Lease { id, .. } = caller.credential
+        && leases::find(unit, id).await?.is_none_or(|record| record.end.is_some())
+    {
+        return Err(ended_lease());
+    }
     match caller.let_into {
         Some((project, needed)) if !caller.operator => match members::role(unit, project, caller.principal).await? {
             Some(role) if role.covers(needed) => Ok(()),
@@ -222,6 +258,21 @@ async fn find_project(unit: &mut Unit, reference: &str) -> Result<Option<Project
         Err(_) if names::check_handle(reference).is_err() => None,
         Err(_) => projects::find_by_handle(unit, reference).await?,
     })
+}
+
+/// The lease of a token. What is no token of ours is answered like one that has ended: nobody learns which leases there are.
+async fn presented_lease(unit: &mut Unit, token: &str) -> Result<LeaseRecord> {
+    let record = match lease::lease_of(token) {
+        Some(id) => leases::find(unit, id).await?,
+        None => None,
+    };
+    let hash = api_key::hash(token);
+    record.filter(|record| record.token_hash.as_deref() == Some(hash.as_str())).ok_or_else(ended_lease)
+}
+
+fn ended_lease() -> Error {
+    Error::new(Code::FenceStale, "the lease that was presented has ended, or was never given out")
+        .suggestion("acquire the environment anew; leave out `Stead-Lease` to act without a lease")
 }
 
 fn unauthorized(message: &str) -> Error {

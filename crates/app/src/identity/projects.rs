@@ -46,6 +46,7 @@ impl App {
         let member = (!caller.operator).then_some(caller.principal);
         let only = match caller.credential {
             Credential::Key { project, .. } => project,
+            Credential::Lease { project, .. } => Some(project),
             Credential::Socket => None,
         };
         let rows =

@@ -80,6 +80,7 @@ impl App {
                 request_id: arrival.request_id,
                 let_into: Some((project, Role::Member)),
                 idempotency: None,
+                lease: None,
             };
             let left = token.left(now);
             let guest = PortGuest { project, caller: self.as_operator(caller).await?, token: Some((text, left)) };

@@ -60,7 +60,7 @@ impl App {
         })?;
         // Whole seconds, as the token has them.
         let until = self.context.now().plus(life.into());
-        let token = Token::new(until, &entered.caller);
+        let token = Token::new(until, &entered.caller)?;
         let expires_at = token.expires_at();
         let name = PortName { environment: id, port };
         let url = format!("{origin}/?{TOKEN_PARAMETER}={}", token.write(&*self.sealer, name)?);

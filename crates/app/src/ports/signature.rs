@@ -8,7 +8,7 @@ use std::time::Duration;
 use stead_domain::ids::{ApiKeyId, PrincipalId};
 use stead_domain::port_origin::PortName;
 use stead_domain::principal::{Caller, Credential};
-use stead_domain::{Result, Timestamp};
+use stead_domain::{Code, Error, Result, Timestamp};
 
 use crate::Sealer;
 
@@ -26,12 +26,16 @@ pub(super) struct Token {
 }
 
 impl Token {
-    pub(super) fn new(until: Timestamp, caller: &Caller) -> Self {
+    pub(super) fn new(until: Timestamp, caller: &Caller) -> Result<Self> {
         let key = match caller.credential {
             Credential::Key { id, .. } => Some(id),
             Credential::Socket => None,
+            // It ends with the lease, and a URL would not.
+            Credential::Lease { .. } => {
+                return Err(Error::new(Code::Forbidden, "the token of a lease signs no URL").suggestion("ask for it with an API key"));
+            }
         };
-        Self { until: u64::try_from(until.microseconds() / 1_000_000).unwrap_or(0), principal: caller.principal, key }
+        Ok(Self { until: u64::try_from(until.microseconds() / 1_000_000).unwrap_or(0), principal: caller.principal, key })
     }
 
     pub(super) fn expires_at(&self) -> Timestamp {

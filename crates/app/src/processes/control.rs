@@ -1,5 +1,7 @@
 //! What can be done to a process that runs: write to its stdin, send it a signal, resize its terminal.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use stead_domain::ids::{EnvironmentId, ProcessId};
 use stead_domain::process::{Process, StdinMode, TerminalSize};
@@ -9,7 +11,7 @@ use stead_domain::{Code, Error, Result};
 
 use crate::audit::record;
 use crate::idempotency::Outcome;
-use crate::place::Warrant;
+use crate::leases::hold_in;
 use crate::processes::start::act;
 use crate::processes::{Ground, Placed};
 use crate::{App, Entered};
@@ -45,8 +47,8 @@ impl App {
             return Err(Error::new(Code::Conflict, "the process was started with a closed stdin")
                 .suggestion("start it with `stdin: open` to write to it"));
         }
-        let warrant = Warrant { fence: placed.process.fence, lease: None };
-        let offset = ground.place()?.write_stdin(environment, id, warrant, offset, bytes, end).await?;
+        let right = self.enter(entered, &self.get_environment(entered, environment).await?).await?;
+        let offset = ground.place()?.write_stdin(environment, id, right.warrant, offset, bytes, end).await?;
         Ok(StdinWritten { offset })
     }
 
@@ -63,19 +65,21 @@ impl App {
     /// Sends a signal for a caller whose message comes once by itself, as over a WebSocket.
     pub async fn send_signal(&self, entered: &Entered, environment: EnvironmentId, id: ProcessId, signal: Signal) -> Result<Process> {
         let (placed, ground) = self.live(entered, environment, id).await?;
+        let right = Arc::new(self.enter(entered, &self.get_environment(entered, environment).await?).await?);
         let (context, caller, process) = (self.context.clone(), entered.caller.clone(), placed.process.clone());
+        let (office, held) = (self.office(), Arc::clone(&right));
         // Written first: it also asks whether the caller may still do this.
         self.store
             .write(move |unit| {
                 Box::pin(async move {
+                    hold_in(unit, &office, &held).await?;
                     let details: Vec<(&str, Value)> = vec![("signal", signal.to_string().into())];
                     record(unit, &context, &caller, act(&process, "process.signal", details)).await
                 })
             })
             .await?;
         let place = ground.place()?;
-        let warrant = Warrant { fence: placed.process.fence, lease: None };
-        place.signal(environment, id, Some(warrant), signal.number()).await?;
+        place.signal(environment, id, Some(right.warrant), signal.number()).await?;
         Ok(self.merged(placed.process, place).await)
     }
 
@@ -92,8 +96,8 @@ impl App {
             return Err(Error::new(Code::Conflict, "the process has no terminal").suggestion("start it with `terminal` to resize it"));
         }
         let place = ground.place()?;
-        let warrant = Warrant { fence: placed.process.fence, lease: None };
-        place.resize(environment, id, warrant, size).await?;
+        let right = self.enter(entered, &self.get_environment(entered, environment).await?).await?;
+        place.resize(environment, id, right.warrant, size).await?;
         Ok(self.merged(placed.process, place).await)
     }
 }

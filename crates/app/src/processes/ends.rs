@@ -3,10 +3,10 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use stead_domain::ids::ProcessId;
+use stead_domain::ids::{ProcessId, SandboxId};
 use stead_domain::process::ProcessExit;
 use stead_domain::{Error, Result};
-use stead_store::processes;
+use stead_store::{processes, tickets};
 use tokio::sync::oneshot;
 
 use crate::App;
@@ -55,18 +55,22 @@ impl App {
     async fn write_ends(&self) {
         let ends = self.ends.take();
         let rows: Vec<(ProcessId, ProcessExit)> = ends.iter().map(|end| (end.process, end.exit.clone())).collect();
-        let outcome: Result<()> = self
+        let outcome: Result<Vec<SandboxId>> = self
             .store
             .write(move |unit| {
                 Box::pin(async move {
+                    let mut waited_for = Vec::new();
                     for (process, exit) in &rows {
                         processes::finish(unit, *process, exit).await?;
+                        waited_for.extend(tickets::waited_for(unit, *process).await?);
                     }
-                    Ok(())
+                    Ok(waited_for)
                 })
             })
             .await;
-        let outcome = outcome.map_err(|error| error.internal_cause().unwrap_or(error.message()).to_owned());
+        let outcome = outcome
+            .map(|waited_for| self.look_after_behind(waited_for))
+            .map_err(|error| error.internal_cause().unwrap_or(error.message()).to_owned());
         for end in ends {
             // One that the server's end does not wait for any more.
             let _ = end.written.send(outcome.clone());

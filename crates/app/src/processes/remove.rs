@@ -16,7 +16,10 @@ use crate::{App, Entered};
 impl App {
     /// Answers with the final record. Repeated after a crash it goes on where it was.
     pub async fn remove_process(&self, entered: &Entered, environment: EnvironmentId, id: ProcessId) -> Result<Process> {
-        self.placed(entered, environment, id).await?;
+        let placed = self.placed(entered, environment, id).await?;
+        if !placed.process.status.is_over() && self.watches.exit_of(id).is_none() {
+            self.knock(entered, &self.get_environment(entered, environment).await?).await?;
+        }
         let (app, entered) = (self.clone(), entered.clone());
         self.detached(async move { app.remove_to_the_end(entered, environment, id).await }).await
     }

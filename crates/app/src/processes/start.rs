@@ -1,6 +1,8 @@
 //! Start: the row's commit and the program's start run side by side, and the reply waits for both. A crash between leaves a row without a
 //! program, which the same request finishes, or a watcher gives up.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use stead_domain::environment::Environment;
 use stead_domain::ids::{EnvironmentId, ProcessId};
@@ -14,6 +16,7 @@ use stead_store::{environments, processes, sandboxes};
 
 use crate::audit::{Act, record};
 use crate::idempotency::{self, Claim, Outcome, Reply};
+use crate::leases::{Right, Sight, hold_in, see_in, taken_over};
 use crate::patience::within;
 use crate::place::{Place, PlaceError, Premises, StartProcess, Warrant};
 use crate::processes::setup::{check_made, setup_script};
@@ -38,6 +41,9 @@ struct Found {
     is_known: bool,
     /// The setup script, if there is one, has run for this version of the definition.
     is_set_up: bool,
+    /// The caller's right to start something, as far as it is there.
+    right: Right,
+    sight: Sight,
 }
 
 /// How a start at the place went.
@@ -85,40 +91,59 @@ impl App {
             Some(key) => Some(self.locks.lock(&key).await),
             None => None,
         };
-        let (_passing, environment, sandbox, is_known) = loop {
+        let (mut held, mut was_refused) = (None, false);
+        let (_passing, environment, sandbox, is_known, right) = loop {
             let passing = self.gates.pass(id).await;
-            let Found { environment, sandbox, is_known, is_set_up } = self.read_for_start(&entered, id).await?;
+            let Found { environment, sandbox, is_known, is_set_up, right, sight } = self.read_for_start(&entered, id).await?;
             match purpose {
                 Some(ProcessPurpose::Setup) => check_made(&environment, &sandbox)?,
                 None => check_usable(&environment)?,
             }
-            // A repetition finds what the first request started, whatever the definition says by now.
-            if purpose.is_some() || is_known || is_set_up {
-                break (passing, environment, sandbox, is_known);
+            // A repetition finds what the first request started, whoever holds the environment by now and whatever the definition says.
+            if is_known && (sight == Sight::Passes || held.is_some() || was_refused) {
+                break (passing, environment, sandbox, is_known, right);
+            }
+            let _ = self.ground(sandbox.provider, sandbox.host_id)?;
+            if sight == Sight::Undecided {
+                // Nobody waits for a right behind a gate: whoever stops what the last holder left shuts them all.
+                drop(passing);
+                match self.obtain(&entered, &environment, right).await {
+                    Ok(right) => held = Some(right),
+                    Err(_) if is_known => was_refused = true,
+                    Err(error) => return Err(error),
+                }
+                continue;
+            }
+            if purpose.is_some() || is_set_up {
+                break (passing, environment, sandbox, is_known, right);
             }
             drop(passing);
             self.set_up(&entered, id, false).await?;
         };
+        drop(held);
+        // Until there is a row that says that something runs, or nothing does.
+        let right = Arc::new(right);
         let ground = self.ground(sandbox.provider, sandbox.host_id)?;
         let place = ground.place()?;
-        let process = Process { purpose, ..draft(self, &entered, &environment, &sandbox, &new) };
+        let process = Process { purpose, ..draft(self, &entered, &environment, &sandbox, &right, &new) };
         let premises = premises(&environment);
-        let start = to_start(&process, new);
+        let start = to_start(&process, right.warrant, new);
         // Another server may claim the same key for a sandbox of no host: then the claim has to come first.
         if is_known || (sandbox.host_id.is_none() && entered.caller.idempotency.is_some()) {
-            return match self.write_row(&entered, &process, &sandbox).await? {
+            return match self.write_row(&entered, &process, &sandbox, &right).await? {
                 Claim::New => {
                     let started = self.start_at(place, &premises, &start).await;
-                    self.conclude(&entered.caller, process, ground, started).await
+                    self.conclude(&entered.caller, process, ground, start.warrant, started).await
                 }
                 Claim::Unfinished(target) => self.resume(&entered, target, ground, &premises, start).await,
                 Claim::Answered(_) => Err(Error::internal("a process was answered by a stored reply")),
             };
         }
         // The start first: what it asks for is done elsewhere while the row is put together here.
-        let (started, written) = tokio::join!(self.start_at(place, &premises, &start), self.write_row(&entered, &process, &sandbox));
+        let (started, written) =
+            tokio::join!(self.start_at(place, &premises, &start), self.write_row(&entered, &process, &sandbox, &right));
         match written {
-            Ok(Claim::New) => self.conclude(&entered.caller, process, ground, started).await,
+            Ok(Claim::New) => self.conclude(&entered.caller, process, ground, start.warrant, started).await,
             other => {
                 // No row stands for it: nobody would ever hear of it again.
                 self.undo_start(place, id, process.id, started).await;
@@ -131,7 +156,7 @@ impl App {
     }
 
     async fn read_for_start(&self, entered: &Entered, id: EnvironmentId) -> Result<Found> {
-        let (project, caller, now) = (entered.project, entered.caller.clone(), self.context.now());
+        let (project, caller, now, office) = (entered.project, entered.caller.clone(), self.context.now(), self.office());
         self.store
             .glance(move |unit| {
                 Box::pin(async move {
@@ -144,14 +169,16 @@ impl App {
                         None => true,
                     };
                     let is_known = idempotency::is_known(unit, &caller, now).await?;
-                    Ok(Found { environment, sandbox, is_known, is_set_up })
+                    let (right, sight) = see_in(unit, &office, &caller, &environment).await?;
+                    Ok(Found { environment, sandbox, is_known, is_set_up, right, sight })
                 })
             })
             .await
     }
 
     /// The row, its audit record and the claim on the key: all of it or nothing.
-    async fn write_row(&self, entered: &Entered, process: &Process, sandbox: &Sandbox) -> Result<Claim> {
+    async fn write_row(&self, entered: &Entered, process: &Process, sandbox: &Sandbox, right: &Arc<Right>) -> Result<Claim> {
+        let (office, right) = (self.office(), Arc::clone(right));
         let (context, sealer, entered) = (self.context.clone(), self.sealer.clone(), entered.clone());
         let (process, host) = (process.clone(), sandbox.host_id);
         self.store
@@ -159,6 +186,7 @@ impl App {
                 Box::pin(async move {
                     let claim = idempotency::claim(unit, &context, &*sealer, &entered.caller).await?;
                     if matches!(claim, Claim::New) {
+                        hold_in(unit, &office, &right).await?;
                         idempotency::note_target(unit, &entered.caller, &process.id.to_string()).await?;
                         processes::insert(unit, &process, host).await?;
                         let program = process.argv.first().cloned().unwrap_or_default();
@@ -186,12 +214,11 @@ impl App {
     }
 
     /// What follows from how the start went, for a process whose row is there.
-    async fn conclude(&self, caller: &Caller, process: Process, ground: Ground, started: Start) -> Result<Begun> {
+    async fn conclude(&self, caller: &Caller, process: Process, ground: Ground, warrant: Warrant, started: Start) -> Result<Begun> {
         let id = process.id;
         match started {
             Start::Runs => {
                 self.watch(process.clone(), ground.clone(), Since::Start);
-                let warrant = Warrant { fence: process.fence, lease: None };
                 Ok(Begun { process: Process { status: ProcessStatus::Running, ..process }, ground, warrant, again: false })
             }
             Start::Unknown(error) => {
@@ -239,16 +266,19 @@ impl App {
         })?;
         let place = ground.place()?;
         if !process.status.is_over() && place.progress(environment, first).await?.is_none() {
-            let start = StartProcess { id: first, warrant: Warrant { fence: process.fence, lease: None }, ..start };
+            // Under the lease that it was asked for under, or not at all.
+            if process.fence != start.warrant.fence {
+                return Err(taken_over());
+            }
+            let start = StartProcess { id: first, ..start };
             let started = self.start_at(place, premises, &start).await;
-            let begun = self.conclude(&entered.caller, process, ground, started).await?;
+            let begun = self.conclude(&entered.caller, process, ground, start.warrant, started).await?;
             return Ok(Begun { again: true, ..begun });
         }
         if !process.status.is_over() {
             self.watch(process.clone(), ground.clone(), Since::Row);
         }
-        let warrant = Warrant { fence: process.fence, lease: None };
-        Ok(Begun { process, ground, warrant, again: true })
+        Ok(Begun { process, ground, warrant: start.warrant, again: true })
     }
 
     async fn undo_start(&self, place: &dyn Place, environment: EnvironmentId, id: ProcessId, started: Start) {
@@ -268,7 +298,7 @@ impl App {
     }
 }
 
-fn draft(app: &App, entered: &Entered, environment: &Environment, sandbox: &Sandbox, new: &NewProcess) -> Process {
+fn draft(app: &App, entered: &Entered, environment: &Environment, sandbox: &Sandbox, right: &Right, new: &NewProcess) -> Process {
     Process {
         id: ProcessId::new(&app.context),
         project_id: environment.project_id,
@@ -281,7 +311,7 @@ fn draft(app: &App, entered: &Entered, environment: &Environment, sandbox: &Sand
         terminal: new.terminal,
         timeout: new.timeout,
         spec_version: environment.spec_version,
-        fence: sandbox.fence,
+        fence: right.warrant.fence,
         started_by: Some(entered.caller.principal),
         created_at: app.context.now(),
         exit: None,
@@ -290,7 +320,7 @@ fn draft(app: &App, entered: &Entered, environment: &Environment, sandbox: &Sand
     }
 }
 
-fn to_start(process: &Process, new: NewProcess) -> StartProcess {
+fn to_start(process: &Process, warrant: Warrant, new: NewProcess) -> StartProcess {
     StartProcess {
         id: process.id,
         argv: new.argv,
@@ -300,7 +330,7 @@ fn to_start(process: &Process, new: NewProcess) -> StartProcess {
         terminal: new.terminal,
         timeout: new.timeout.map(Into::into),
         limits: new.limits.unwrap_or_default(),
-        warrant: Warrant { fence: process.fence, lease: None },
+        warrant,
         hold: new.overflow == Some(Overflow::Hold),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use stead_domain::ids::{HostId, ProcessId};
 use stead_domain::process::{ExitCause, Process, ProcessExit, ProcessPurpose, ProcessStatus, ProcessUsage};
 use stead_domain::{Error, Result};
-use stead_store::{Unit, processes, sandboxes};
+use stead_store::{Unit, processes, sandboxes, tickets};
 
 use crate::App;
 use crate::place::{PlaceError, Progress};
@@ -211,6 +211,16 @@ impl App {
     }
 
     pub(crate) async fn finish_process(&self, id: ProcessId, exit: ProcessExit) -> Result<bool> {
-        self.store.write(move |unit| Box::pin(async move { Ok::<_, Error>(processes::finish(unit, id, &exit).await?) })).await
+        let (finished, waited_for) = self
+            .store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let finished = processes::finish(unit, id, &exit).await?;
+                    Ok::<_, Error>((finished, tickets::waited_for(unit, id).await?))
+                })
+            })
+            .await?;
+        self.look_after_behind(waited_for.into_iter().collect());
+        Ok(finished)
     }
 }

@@ -73,7 +73,7 @@ fn a_key_ends_when_its_time_has_come() {
     let life = world.live();
     let (key, _) = create(&life, None, Some(Duration::from_secs(3600))).unwrap();
     let enter = || {
-        let arrival = Arrival { source: "test".to_owned(), request_id: RequestId::new(&world.context) };
+        let arrival = Arrival { source: "test".to_owned(), request_id: RequestId::new(&world.context), lease: None };
         let presented = Presented::Key(key.key.clone());
         life.run(life.app.admit(Access::Project(Role::Viewer), presented, Some("default".to_owned()), arrival))
     };

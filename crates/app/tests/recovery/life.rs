@@ -313,7 +313,7 @@ pub fn record_of(outcome: Outcome<Environment>) -> Environment {
 
 pub async fn enter(app: &App, context: &Context, key: Option<&str>) -> Entered {
     let idempotency = key.map(|key| Idempotency { key: key.to_owned(), fingerprint: format!("fingerprint of {key}") });
-    let arrival = Arrival { source: "test".to_owned(), request_id: RequestId::new(context) };
+    let arrival = Arrival { source: "test".to_owned(), request_id: RequestId::new(context), lease: None };
     let admitted = app.admit(Access::Project(Role::Owner), Presented::Socket, Some("default".to_owned()), arrival).await;
     match admitted.unwrap() {
         Admitted::Entered(mut entered) => {

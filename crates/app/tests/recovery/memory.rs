@@ -385,7 +385,7 @@ impl Place for MemoryPlace {
     }
 
     async fn barrier(&self, barrier: &Barrier) -> Result<(), PlaceError> {
-        for program in self.programs().values_mut().filter(|program| barrier.environments.contains(&program.environment)) {
+        for program in self.programs().values_mut().filter(|program| barrier.stop && barrier.environments.contains(&program.environment)) {
             program.end_with(ExitCause::Fenced, None, Some(9));
         }
         self.changed();

@@ -117,7 +117,8 @@ fn a_deleted_project_takes_everything_with_it_whatever_fails_or_ends_in_between(
         life.run(async {
             let operator = life.enter(None).await;
             life.app.create_project(&operator.caller, NewProject { handle: handle.to_owned(), name: None }).await.unwrap();
-            let arrival = stead_app::identity::access::Arrival { source: "test".to_owned(), request_id: operator.caller.request_id };
+            let arrival =
+                stead_app::identity::access::Arrival { source: "test".to_owned(), request_id: operator.caller.request_id, lease: None };
             let access = stead_app::Access::Project(stead_domain::principal::Role::Owner);
             match life.app.admit(access, stead_app::Presented::Socket, Some(handle.to_owned()), arrival).await.unwrap() {
                 stead_app::identity::access::Admitted::Entered(entered) => entered,

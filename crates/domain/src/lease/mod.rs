@@ -7,6 +7,7 @@
 mod clock;
 mod decide;
 mod desk;
+mod record;
 mod settle;
 mod token;
 mod wire;
@@ -14,6 +15,7 @@ mod wire;
 pub use clock::{Deadline, Moment};
 pub use decide::decide;
 pub use desk::{Desk, Lease, Rules, Stage, Ticket};
+pub use record::{EndRecord, LeaseRecord, Terms, TicketRecord, Whereabouts};
 pub use settle::LINGER;
 pub use token::{LeaseToken, TOKEN_PREFIX, lease_of, signed_content, token};
 pub use wire::{

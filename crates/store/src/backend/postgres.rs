@@ -1,5 +1,6 @@
 //! PostgreSQL: a pool; each unit that writes is one READ COMMITTED transaction with explicit row locks.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -7,6 +8,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection as _, PgPool};
 
 use crate::backend::{Database, Work};
+use crate::clock::MachineClock;
 use crate::error::{Result, StoreError};
 use crate::unit::{Connection, Dialect, Unit};
 use crate::{Schema, migrations};
@@ -20,10 +22,11 @@ const INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) struct Postgres {
     pool: PgPool,
+    clock: Arc<dyn MachineClock>,
 }
 
 impl Postgres {
-    pub(crate) async fn open(url: &str, schema: Schema) -> Result<Self> {
+    pub(crate) async fn open(url: &str, schema: Schema, clock: Arc<dyn MachineClock>) -> Result<Self> {
         let options = guarded(url)?;
         reach(&options).await?;
         let pool = PgPoolOptions::new()
@@ -33,12 +36,12 @@ impl Postgres {
             .connect_with(options)
             .await
             .map_err(error)?;
-        let mut unit = Unit(Connection::PostgresTransaction(pool.begin().await.map_err(error)?));
+        let mut unit = Unit(Connection::PostgresTransaction(pool.begin().await.map_err(error)?), Arc::clone(&clock));
         // Servers that start together migrate one after the other; the lock ends with the transaction.
         unit.query("SELECT CAST(pg_advisory_xact_lock(7234917) AS TEXT)", &[]).await?;
         migrations::prepare(&mut unit, schema).await?;
         finish(unit, true).await?;
-        Ok(Self { pool })
+        Ok(Self { pool, clock })
     }
 }
 
@@ -135,7 +138,7 @@ async fn finish(unit: Unit, commit: bool) -> Result<()> {
 impl Database for Postgres {
     fn write(&self, work: Work) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            let mut unit = Unit(Connection::PostgresTransaction(self.pool.begin().await.map_err(error)?));
+            let mut unit = Unit(Connection::PostgresTransaction(self.pool.begin().await.map_err(error)?), Arc::clone(&self.clock));
             let commit = work(&mut unit).await;
             match finish(unit, commit).await {
                 // What was to be undone is undone by the end of the connection too; the work's own error says more.
@@ -147,7 +150,7 @@ impl Database for Postgres {
 
     fn read(&self, work: Work) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            let mut unit = Unit(Connection::PostgresReader(self.pool.acquire().await.map_err(error)?));
+            let mut unit = Unit(Connection::PostgresReader(self.pool.acquire().await.map_err(error)?), Arc::clone(&self.clock));
             work(&mut unit).await;
             Ok(())
         })
@@ -155,7 +158,7 @@ impl Database for Postgres {
 
     fn snapshot(&self, work: Work) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            let mut unit = Unit(Connection::PostgresTransaction(self.pool.begin().await.map_err(error)?));
+            let mut unit = Unit(Connection::PostgresTransaction(self.pool.begin().await.map_err(error)?), Arc::clone(&self.clock));
             unit.batch("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
             work(&mut unit).await;
             finish(unit, true).await

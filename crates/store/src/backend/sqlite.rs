@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::backend::{Database, Work};
+use crate::clock::MachineClock;
 use crate::error::{Result, StoreError};
 use crate::unit::{Connection, Dialect, Unit};
 use crate::{Schema, migrations};
@@ -41,9 +42,9 @@ pub(crate) struct Sqlite {
 }
 
 impl Sqlite {
-    pub(crate) async fn open(path: &Path, schema: Schema) -> Result<Self> {
+    pub(crate) async fn open(path: &Path, schema: Schema, clock: Arc<dyn MachineClock>) -> Result<Self> {
         let path = path.to_owned();
-        let mut unit = Unit(Connection::Sqlite(connect_writer(&path)?));
+        let mut unit = Unit(Connection::Sqlite(connect_writer(&path)?), Arc::clone(&clock));
         migrations::prepare(&mut unit, schema).await?;
 
         let mut threads = Vec::new();
@@ -53,12 +54,12 @@ impl Sqlite {
         let (readers, jobs) = blocking::channel();
         let jobs = Arc::new(Mutex::new(jobs));
         for _ in 0..READERS {
-            let mut unit = Unit(Connection::Sqlite(connect_reader(&path)?));
+            let mut unit = Unit(Connection::Sqlite(connect_reader(&path)?), Arc::clone(&clock));
             let jobs = Arc::clone(&jobs);
             threads.push(spawn("store-reader", move || read_jobs(&mut unit, &jobs))?);
         }
-        let at_hand =
-            (0..AT_HAND).map(|_| Ok(Mutex::new(Some(Unit(Connection::Sqlite(connect_reader(&path)?)))))).collect::<Result<_>>()?;
+        let reader = || Ok(Unit(Connection::Sqlite(connect_reader(&path)?), Arc::clone(&clock)));
+        let at_hand = (0..AT_HAND).map(|_| Ok(Mutex::new(Some(reader()?)))).collect::<Result<_>>()?;
         Ok(Self { writer: Mutex::new(Some(writer)), readers: Mutex::new(Some(readers)), at_hand, threads: Mutex::new(threads) })
     }
 

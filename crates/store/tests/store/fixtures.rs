@@ -90,6 +90,8 @@ impl Fixture {
             contains_secrets: false,
             cleanup_status: CleanupStatus::None,
             retention_policy: RetentionPolicy::Manual,
+            lease_expires_at: None,
+            held_by: None,
             last_seen_at: None,
             last_reconciled_at: None,
             last_error: None,

@@ -1,0 +1,447 @@
+//! Acquire: the lease at once, or a place in the queue for it. A repetition with the same key is told how it stands by now.
+
+use std::time::Duration as StandardDuration;
+
+use serde::Deserialize;
+use stead_domain::definition::{AtRelease, Spec};
+use stead_domain::duration::Duration;
+use stead_domain::environment::{BoundToType, Environment, EnvironmentMode, Lifetime, Purpose, Scope, TemplateId};
+use stead_domain::ids::{EnvironmentId, LeaseId, TicketId};
+use stead_domain::lease::{
+    AcquireReply, AcquiredItem, Answer, Event, LONGEST_NOTE, LeaseBind, LeaseMode, LeaseView, MOST_PRIORITY, OnBusy, Terms, Wanted,
+};
+use stead_domain::principal::{Caller, Idempotency, Role};
+use stead_domain::provider::ProviderName;
+use stead_domain::tags::Tags;
+use stead_domain::{Code, Error, Result, names};
+use stead_store::{Unit, leases, tickets};
+use tokio::time::Instant;
+use utoipa::ToSchema;
+
+use super::deciding::{Asked, Decided, decide_in, token_of};
+use super::entering::{PATIENCE, check_quarantine};
+use super::view::{Names, previous, ticket_view, view};
+use super::{no_sandbox, whereabouts};
+use crate::environments::NewEnvironment;
+use crate::idempotency::{self, Claim, Outcome};
+use crate::processes::check_usable;
+use crate::{App, Entered};
+
+const SHORTEST: u64 = 1000;
+const LONGEST: u64 = 24 * 3600 * 1000;
+/// Who binds by principal never renews: published clients cannot.
+const BY_PRINCIPAL: Duration = Duration::from_secs(3600);
+const BY_TOKEN: Duration = Duration::from_secs(90);
+/// So many environments at once.
+const MOST: usize = 50;
+
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AcquireEnvironment {
+    /// One is made when neither this nor `environment_ids` is there.
+    pub environment_id: Option<EnvironmentId>,
+    /// All of them or none.
+    pub environment_ids: Option<Vec<EnvironmentId>>,
+    /// From one renewal to the end: `1s` to `24h`. The definition's `lease.default_ttl` when it is left out; an hour when it binds by principal.
+    pub lease_ttl: Option<Duration>,
+    /// After which no renewal helps.
+    pub max_lifetime: Option<Duration>,
+    /// `exclusive` when it is left out. A `shared` one reads, changes nothing, and keeps writers out meanwhile.
+    pub mode: Option<LeaseMode>,
+    /// `principal` when it is left out: calls of this principal are the holder's, whoever makes them. With `token` only those are that present it.
+    pub bind: Option<LeaseBind>,
+    /// How long to wait for it.
+    pub wait: Option<Duration>,
+    /// `wait` with a `wait`, else `fail`. Only an owner may `preempt`.
+    pub on_busy: Option<OnBusy>,
+    /// From -10 to 10: each step is worth half a minute of waiting, so that whoever waits for long enough is next.
+    #[schema(minimum = -10, maximum = 10)]
+    pub priority: Option<i8>,
+    pub at_release: Option<AtRelease>,
+    /// What it is for, for whoever finds it held.
+    #[schema(max_length = 1024)]
+    pub note: Option<String>,
+    pub holder_type: Option<BoundToType>,
+    #[schema(max_length = 256)]
+    pub holder_id: Option<String>,
+    pub purpose: Option<Purpose>,
+    // Of an environment that is made.
+    #[schema(max_length = 128)]
+    pub name: Option<String>,
+    pub scope: Option<Scope>,
+    pub provider: Option<ProviderName>,
+    pub environment_mode: Option<EnvironmentMode>,
+    #[schema(max_length = 256)]
+    pub owned_by: Option<String>,
+    pub bound_to_type: Option<BoundToType>,
+    #[schema(max_length = 256)]
+    pub bound_to_id: Option<String>,
+    pub lifetime: Option<Lifetime>,
+    pub template_id: Option<TemplateId>,
+    pub spec: Option<Spec>,
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
+    pub tags: Option<Tags>,
+}
+
+/// What came of it: the lease, or a place in the queue.
+#[derive(Clone, Debug)]
+pub struct Acquired {
+    pub reply: AcquireReply,
+}
+
+impl Acquired {
+    pub fn is_granted(&self) -> bool {
+        self.reply.lease.is_some() || !self.reply.items.is_empty()
+    }
+}
+
+/// What is asked of one environment.
+struct Request {
+    environment: Environment,
+    lease: LeaseId,
+    ticket: TicketId,
+    wanted: Wanted,
+    terms: Terms,
+    runs: bool,
+}
+
+/// What the unit came to.
+enum Written {
+    Decided(Vec<Decided>),
+    /// This lease, or the ticket for it, is what the first request with the key came to.
+    Before(LeaseId),
+}
+
+impl AcquireEnvironment {
+    fn check(&self, role: Role) -> Result<()> {
+        let within = |field: &str, value: Option<Duration>, least: u64, most: u64| match value {
+            Some(value) if !(least..=most).contains(&value.as_millis()) => {
+                Err(Error::field(field, format!("must be between {}s and {}s", least.div_ceil(1000), most / 1000)))
+            }
+            _ => Ok(()),
+        };
+        within("lease_ttl", self.lease_ttl, SHORTEST, LONGEST)?;
+        within("max_lifetime", self.max_lifetime, SHORTEST, 30 * LONGEST)?;
+        within("wait", self.wait, 0, 30 * LONGEST)?;
+        if self.priority.is_some_and(|priority| !(-MOST_PRIORITY..=MOST_PRIORITY).contains(&priority)) {
+            return Err(Error::field("priority", format!("must be between -{MOST_PRIORITY} and {MOST_PRIORITY}")));
+        }
+        if let Some(note) = &self.note {
+            names::check_text("note", note, LONGEST_NOTE)?;
+        }
+        if let Some(id) = &self.holder_id {
+            names::check_text("holder_id", id, 256)?;
+        }
+        if self.on_busy == Some(OnBusy::Wait) && self.wait.is_none() {
+            return Err(Error::field("wait", "say how long to wait, such as `5m`"));
+        }
+        if self.on_busy == Some(OnBusy::Fail) && self.wait.is_some_and(|wait| wait.as_millis() > 0) {
+            return Err(Error::field("on_busy", "`fail` does not wait: leave one of `wait` and `on_busy` out"));
+        }
+        if self.on_busy == Some(OnBusy::Preempt) && !role.covers(Role::Owner) {
+            return Err(Error::new(Code::Forbidden, "only an owner of the project may take a lease away from its holder")
+                .suggestion("wait for it with `wait`, or ask an owner"));
+        }
+        if self.mode == Some(LeaseMode::Shared) && self.at_release.is_some_and(|it| it != AtRelease::Keep) {
+            return Err(Error::field("at_release", "a shared lease changes nothing, so there is nothing to do at its end"));
+        }
+        if let Some(several) = &self.environment_ids {
+            if self.environment_id.is_some() {
+                return Err(Error::field("environment_ids", "name one environment with `environment_id`, or several with this"));
+            }
+            if several.is_empty() || several.len() > MOST {
+                return Err(Error::field("environment_ids", format!("must name 1 to {MOST} environments")));
+            }
+            if self.on_busy() == OnBusy::Wait {
+                return Err(Error::field(
+                    "wait",
+                    "several environments are acquired at once or not at all: leave `wait` out and try again",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn on_busy(&self) -> OnBusy {
+        let waits = self.wait.is_some_and(|wait| wait.as_millis() > 0);
+        self.on_busy.unwrap_or(if waits { OnBusy::Wait } else { OnBusy::Fail })
+    }
+
+    fn creation(&self) -> NewEnvironment {
+        NewEnvironment {
+            name: self.name.clone(),
+            scope: self.scope,
+            provider: self.provider,
+            environment_mode: self.environment_mode,
+            purpose: self.purpose,
+            owned_by: self.owned_by.clone(),
+            bound_to_type: self.bound_to_type,
+            bound_to_id: self.bound_to_id.clone(),
+            lifetime: self.lifetime,
+            template_id: self.template_id,
+            spec: self.spec.clone(),
+            tags: self.tags.clone(),
+            ..NewEnvironment::default()
+        }
+    }
+
+    /// What is asked of this environment.
+    fn of(&self, app: &App, caller: &Caller, environment: Environment, runs: bool) -> Result<Request> {
+        let policy = environment.spec.lease.clone().unwrap_or_default();
+        let bind = self.bind.unwrap_or(LeaseBind::Principal);
+        let ttl = self.lease_ttl.unwrap_or(match bind {
+            LeaseBind::Principal => BY_PRINCIPAL,
+            LeaseBind::Token => policy.default_ttl.unwrap_or(BY_TOKEN),
+        });
+        let cap = match (self.max_lifetime, policy.max_lifetime) {
+            (Some(asked), Some(most)) => Some(asked.min(most)),
+            (asked, most) => asked.or(most),
+        };
+        let mode = self.mode.unwrap_or(LeaseMode::Exclusive);
+        let at_release = self.at_release.or(policy.at_release).filter(|_| mode == LeaseMode::Exclusive);
+        if at_release == Some(AtRelease::Clean) && environment.spec.bound_workspace().is_some() {
+            return Err(Error::field("at_release", "the workspace is a directory of the host's, which is never emptied by itself"));
+        }
+        let terms = Terms {
+            holder_type: self.holder_type,
+            holder_id: self.holder_id.clone(),
+            purpose: self.purpose,
+            note: self.note.clone(),
+            at_release,
+            reaps: environment.lifetime == Lifetime::Lease && mode == LeaseMode::Exclusive,
+        };
+        let ttl = cap.map_or(ttl, |cap| ttl.min(cap)).as_millis();
+        let wanted = Wanted { principal: caller.principal, bind, mode, ttl, max_lifetime: cap.map(Duration::as_millis) };
+        Ok(Request { environment, lease: LeaseId::new(&app.context), ticket: TicketId::new(&app.context), wanted, terms, runs })
+    }
+}
+
+impl App {
+    pub async fn acquire_environment(&self, entered: &Entered, asked: AcquireEnvironment) -> Result<Acquired> {
+        asked.check(entered.role)?;
+        let (app, entered) = (self.clone(), entered.clone());
+        self.detached(async move { app.acquire_to_the_end(entered, asked).await }).await
+    }
+
+    async fn acquire_to_the_end(&self, entered: Entered, asked: AcquireEnvironment) -> Result<Acquired> {
+        let _one_at_a_time = match idempotency::lock_key(&entered.caller) {
+            Some(key) => Some(self.locks.lock(&key).await),
+            None => None,
+        };
+        let several = asked.environment_ids.is_some();
+        let mut ids = match (asked.environment_id, asked.environment_ids.clone()) {
+            (Some(id), _) => vec![id],
+            (None, Some(several)) => several,
+            (None, None) => vec![self.make_for(&entered, &asked).await?],
+        };
+        ids.sort();
+        ids.dedup();
+        let mut requests = Vec::new();
+        for id in ids {
+            let environment = self.get_environment(&entered, id).await?;
+            check_usable(&environment)?;
+            let runs = environment.runtime.host == Some(self.host) && self.something_runs(&environment).await;
+            requests.push(asked.of(self, &entered.caller, environment, runs)?);
+        }
+        let deadline = Instant::now() + PATIENCE.max(asked.wait.map(StandardDuration::from).unwrap_or_default().min(PATIENCE * 2));
+        let leases: Vec<LeaseId> = match self.write_acquire(&entered, &asked, &requests).await? {
+            Written::Before(lease) => return self.as_it_stands(&entered, lease).await,
+            Written::Decided(decided) => {
+                for (decided, request) in decided.iter().zip(&requests) {
+                    self.follow_up(decided);
+                    if let Ok(Answer::Fencing { lease }) = decided.answer {
+                        let settled = self.until_settled(&request.environment, decided, lease, deadline).await;
+                        // Whoever said that it would wait finds it under its ticket; anybody else is told why not, and holds nothing.
+                        if let Err(error) = settled {
+                            for request in &requests {
+                                let _ = self.give_up(request).await;
+                            }
+                            return Err(error);
+                        }
+                    }
+                }
+                requests.iter().map(|request| request.lease).collect()
+            }
+        };
+        if let [lease] = leases[..]
+            && !several
+        {
+            return self.as_it_stands(&entered, lease).await;
+        }
+        let mut items = Vec::new();
+        for lease in leases {
+            let one = self.as_it_stands(&entered, lease).await?.reply;
+            if let (Some(environment), Some(lease)) = (one.environment, one.lease) {
+                items.push(AcquiredItem { environment, lease });
+            }
+        }
+        Ok(Acquired { reply: AcquireReply { environment: None, lease: None, items, ticket: None } })
+    }
+
+    /// An environment for who named none. A repetition finds the one that the first request made.
+    async fn make_for(&self, entered: &Entered, asked: &AcquireEnvironment) -> Result<EnvironmentId> {
+        let idempotency = entered
+            .caller
+            .idempotency
+            .as_ref()
+            .map(|given| Idempotency { key: format!("{}/environment", given.key), fingerprint: given.fingerprint.clone() });
+        let caller = Caller { idempotency, ..entered.caller.clone() };
+        match self.create_environment(&Entered { caller, ..entered.clone() }, asked.creation()).await? {
+            Outcome::New(environment) => Ok(environment.id),
+            Outcome::Again(reply) => Ok(serde_json::from_slice::<Environment>(&reply.body).map_err(Error::internal)?.id),
+        }
+    }
+
+    /// All of it in one unit, in the order of the ids: all of them or none, and nobody waits for another who waits for it.
+    async fn write_acquire(&self, entered: &Entered, asked: &AcquireEnvironment, requests: &[Request]) -> Result<Written> {
+        let office = self.office();
+        let (caller, on_busy, priority) = (entered.caller.clone(), asked.on_busy(), asked.priority.unwrap_or(0));
+        let wait = asked.wait.map_or(0, Duration::as_millis);
+        let mut prepared = Vec::new();
+        for request in requests {
+            let rules = self.rules_for(&office, &request.environment).await?;
+            let event = Event::Acquire { wanted: request.wanted, on_busy, priority, wait, lease: request.lease, ticket: request.ticket };
+            let asked = Asked {
+                event,
+                of: Some(whereabouts(&request.environment, request.terms.clone())),
+                caller: Some(caller.clone()),
+                reason: (on_busy == OnBusy::Preempt).then(|| "somebody took it".to_owned()),
+                runs: request.runs,
+                identity: None,
+            };
+            prepared.push((request.environment.sandbox_id, rules, asked));
+        }
+        let first = requests.first().map(|request| request.lease).ok_or_else(no_request)?;
+        let written: Result<Written, Refused> = self
+            .store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let claim = idempotency::claim(unit, &office.context, &*office.sealer, &caller).await.map_err(Refused::Error)?;
+                    match claim {
+                        Claim::New => idempotency::note_target(unit, &caller, &first.to_string()).await.map_err(Refused::Error)?,
+                        Claim::Unfinished(Some(target)) => {
+                            let lease = target.parse().map_err(|_| Refused::Error(idempotency::in_progress()))?;
+                            if is_known(unit, lease).await.map_err(Refused::Error)? {
+                                return Ok(Written::Before(lease));
+                            }
+                            idempotency::note_target(unit, &caller, &first.to_string()).await.map_err(Refused::Error)?;
+                        }
+                        Claim::Unfinished(None) | Claim::Answered(_) => return Err(Refused::Error(idempotency::in_progress())),
+                    }
+                    let mut all = Vec::new();
+                    for (at, (sandbox, rules, asked)) in prepared.into_iter().enumerate() {
+                        let decided = decide_in(unit, &office, sandbox, rules, asked).await.map_err(Refused::Error)?;
+                        match decided {
+                            // Refused for good: nothing of this unit is kept, but for whom time has passed, who is seen to by the keeper.
+                            Some(decided) if decided.answer.is_err() || decided.quarantined.is_some() => {
+                                return Err(Refused::Decided(at, Box::new(decided)));
+                            }
+                            Some(decided) => all.push(decided),
+                            None => return Err(Refused::NoSandbox(at)),
+                        }
+                    }
+                    Ok(Written::Decided(all))
+                })
+            })
+            .await;
+        match written {
+            Ok(written) => Ok(written),
+            Err(Refused::Error(error)) => Err(error),
+            Err(Refused::NoSandbox(at)) => Err(requests.get(at).map_or_else(no_request, |request| no_sandbox(&request.environment))),
+            Err(Refused::Decided(at, decided)) => {
+                let environment = &requests.get(at).ok_or_else(no_request)?.environment;
+                check_quarantine(environment, &decided)?;
+                Err(match decided.answer {
+                    Err(refusal) => {
+                        self.refused(entered, environment, &decided, refusal).await.detail("environment_id", environment.id.to_string())
+                    }
+                    Ok(_) => no_request(),
+                })
+            }
+        }
+    }
+
+    async fn give_up(&self, request: &Request) -> Result<()> {
+        let office = self.office();
+        let rules = office.rules(&request.environment);
+        let asked = Asked::by_itself(Event::Release { lease: request.lease, work: false });
+        self.decide(request.environment.sandbox_id, rules, asked, office).await.map(drop)
+    }
+
+    /// What there is of a lease now: the lease with its token, or the ticket for it.
+    pub(super) async fn as_it_stands(&self, entered: &Entered, lease: LeaseId) -> Result<Acquired> {
+        let (office, project) = (self.office(), entered.project);
+        let context = self.context.clone();
+        let (record, ticket, shown) = self
+            .store
+            .read(move |unit| {
+                Box::pin(async move {
+                    let record = leases::find_in(unit, project, lease).await?;
+                    let ticket = tickets::of_lease(unit, lease).await?;
+                    let mut names = Names::default();
+                    let shown: Option<LeaseView> = match &record {
+                        Some(record) => {
+                            let now = unit.moment().await?;
+                            let mut shown = view(unit, &context, &mut names, record, now).await?;
+                            shown.previous = previous(unit, &mut names, record).await?;
+                            Some(shown)
+                        }
+                        None => None,
+                    };
+                    let ticket = match (&record, ticket) {
+                        (None, Some(ticket)) => Some(ticket_view(unit, &ticket).await?),
+                        _ => None,
+                    };
+                    Ok::<_, Error>((record, ticket, shown))
+                })
+            })
+            .await?;
+        if let (Some(record), Some(mut shown)) = (record, shown) {
+            if let Some(end) = record.end {
+                return Err(Error::new(
+                    Code::LeaseLost,
+                    format!("the lease that this request came to has ended: {} at {}", end.how, end.at),
+                )
+                .detail("lease_id", lease.to_string())
+                .detail("ended", end.how.as_str())
+                .suggestion("acquire the environment anew, with a new Idempotency-Key"));
+            }
+            let token = token_of(&office, lease)?;
+            if record.token_hash.as_deref() != Some(&stead_domain::api_key::hash(&token.0)) {
+                return Err(Error::new(
+                    Code::Conflict,
+                    "the lease was given out by a server with another key, which alone can tell its token",
+                )
+                .suggestion("repeat the request at that server"));
+            }
+            shown.token = Some(token);
+            let environment = self.show_environment(entered, record.of.environment_id).await?;
+            return Ok(Acquired {
+                reply: AcquireReply { environment: Some(environment), lease: Some(shown), items: Vec::new(), ticket: None },
+            });
+        }
+        let ticket = ticket.ok_or_else(|| super::held::unknown(lease))?;
+        Ok(Acquired { reply: AcquireReply { environment: None, lease: None, items: Vec::new(), ticket: Some(ticket) } })
+    }
+}
+
+/// Why a unit was given up, and over which of the environments.
+enum Refused {
+    Error(Error),
+    NoSandbox(usize),
+    Decided(usize, Box<Decided>),
+}
+
+impl From<stead_store::StoreError> for Refused {
+    fn from(error: stead_store::StoreError) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+fn no_request() -> Error {
+    Error::internal("an acquisition of nothing")
+}
+
+async fn is_known(unit: &mut Unit, lease: LeaseId) -> Result<bool> {
+    Ok(leases::find(unit, lease).await?.is_some() || tickets::of_lease(unit, lease).await?.is_some())
+}

@@ -1,0 +1,298 @@
+//! The barrier between two holders: what the one before left is stopped by the place, its ends are written down, what was to be done at its
+//! release is done, and only then is anybody let in. Every step can be repeated; whoever is killed in between leaves a row that says so.
+
+use stead_domain::environment::Environment;
+use stead_domain::ids::{EnvironmentId, LeaseId, SandboxId};
+use stead_domain::lease::{Effect, Event, LeaseRecord, Rules, Stage};
+use stead_domain::page::{MAXIMUM_LIMIT, PageRequest};
+use stead_domain::process::Process;
+use stead_domain::{Code, Error, Result};
+use stead_store::processes::ProcessFilter;
+use stead_store::{desks, environments, leases, processes};
+
+use super::deciding::{Asked, Decided, decide_in};
+use super::work::is_wanted;
+use crate::App;
+use crate::patience::within;
+use crate::place::{Barrier, Place, PlaceError, Warrant};
+
+/// How often a store that fell behind its places may catch up at a time.
+const ATTEMPTS: usize = 8;
+/// How long somebody who waits for news looks by itself at the latest: another server may have decided.
+const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// What is between a sandbox and its next holder.
+struct Unsettled {
+    warrant: Warrant,
+    /// Everything that ran before goes. Otherwise the place only says whether somebody else has been there.
+    stop: bool,
+    environments: Vec<Environment>,
+    /// Leases that left something to do, oldest first.
+    work: Vec<LeaseRecord>,
+    /// The last holder ended without having let go.
+    is_takeover: bool,
+    /// How often in a row the work failed before.
+    failures: u64,
+}
+
+impl App {
+    /// What follows from a decision outside its unit: whoever waits is told, and a barrier is sent.
+    pub(crate) fn follow_up(&self, decided: &Decided) {
+        let mut barrier = false;
+        for effect in &decided.effects {
+            match effect {
+                Effect::Began { lease, .. } | Effect::Activated { lease } | Effect::Ended { lease, .. } => self.waiters.tell(*lease),
+                Effect::TimedOut { .. } | Effect::Waits(_) => {}
+                Effect::Barrier { .. } => barrier = true,
+            }
+        }
+        if let Some(due) = decided.desk.due() {
+            self.lease_keeper.expects(due, decided.now);
+        }
+        if barrier {
+            let (app, sandbox) = (self.clone(), decided.sandbox);
+            self.tasks.spawn(async move {
+                if let Err(error) = app.carry(sandbox).await {
+                    tracing::warn!(%sandbox, %error, cause = error.internal_cause(), "a barrier is not through yet; it is sent again");
+                }
+            });
+        }
+    }
+
+    /// Waits until a lease is its holder's, or has ended.
+    pub(super) async fn until_settled(
+        &self,
+        environment: &Environment,
+        decided: &Decided,
+        lease: LeaseId,
+        deadline: tokio::time::Instant,
+    ) -> Result<()> {
+        let (sandbox, own) = (decided.sandbox, self.office().own);
+        let is_here = environment.runtime.host.is_none_or(|host| host == self.host);
+        let waiter = self.waiters.of(lease);
+        loop {
+            let news = waiter.notified();
+            tokio::pin!(news);
+            news.as_mut().enable();
+            let carried = if is_here { self.carry(sandbox).await } else { Ok(()) };
+            let rules = decided.desk.rules;
+            let settled: bool = self
+                .store
+                .glance(move |unit| {
+                    Box::pin(async move {
+                        let Some(loaded) = desks::look(unit, sandbox, rules, own).await? else { return Ok::<_, Error>(true) };
+                        let found = loaded.desk.find(lease).copied();
+                        Ok(found.is_none_or(|found| found.stage == Stage::Active && !loaded.desk.unconfirmed))
+                    })
+                })
+                .await?;
+            if settled {
+                return Ok(());
+            }
+            let now = tokio::time::Instant::now();
+            if now >= deadline {
+                return Err(carried.err().unwrap_or_else(|| fencing(environment)));
+            }
+            let again = deadline.min(now + LOOK_AGAIN);
+            tokio::select! {
+                () = news => {}
+                () = tokio::time::sleep_until(again) => {}
+                () = self.stopping.cancelled() => return Err(fencing(environment)),
+            }
+        }
+    }
+
+    /// Carries a barrier through, if one is wanted, with everything that belongs to it. May be repeated, and is by the keeper.
+    pub(crate) async fn carry(&self, sandbox: SandboxId) -> Result<()> {
+        let _one = self.locks.lock(&format!("lease/{sandbox}")).await;
+        for _ in 0..ATTEMPTS {
+            let Some(unsettled) = self.unsettled(sandbox).await? else { return Ok(()) };
+            let mut locks = Vec::new();
+            for environment in &unsettled.environments {
+                locks.push(self.locks.lock(&environment.id.to_string()).await);
+            }
+            match self.send_barrier(sandbox, &unsettled).await {
+                Ok(()) => {}
+                Err(PlaceError::Stale(highest)) => {
+                    // A backup was put back, or a grant was lost: whoever the place knows of is behind what is given out from now on.
+                    tracing::warn!(%sandbox, highest, fence = unsettled.warrant.fence, "the place has seen a later fence than the store");
+                    self.decide(sandbox, rules_of(&unsettled), Asked::by_itself(Event::BarrierStale { highest }), self.office()).await?;
+                    continue;
+                }
+                Err(error) => return Err(unreachable(&unsettled, error)),
+            }
+            drop(locks);
+            let done = self.do_work(&unsettled.environments, &unsettled.work, unsettled.is_takeover).await;
+            if done.is_err() || unsettled.failures > 0 {
+                self.note_cleaning(sandbox, &done).await?;
+            }
+            done?;
+            let (office, rules, fence) = (self.office(), rules_of(&unsettled), unsettled.warrant.fence);
+            let finished: Vec<LeaseId> = unsettled.work.iter().map(|record| record.lease.id).collect();
+            let decided: Option<Decided> = self
+                .store
+                .write(move |unit| {
+                    Box::pin(async move {
+                        for lease in finished {
+                            leases::work_is_done(unit, lease).await?;
+                        }
+                        decide_in(unit, &office, sandbox, rules, Asked::by_itself(Event::BarrierDone { fence })).await
+                    })
+                })
+                .await?;
+            if let Some(decided) = decided {
+                self.follow_up(&decided);
+            }
+            return Ok(());
+        }
+        Err(Error::new(Code::LeaseFencing, "the store and the place do not agree on a fence yet").recoverable(true).suggestion("try again"))
+    }
+
+    /// What a barrier is wanted for; none when nothing is.
+    async fn unsettled(&self, sandbox: SandboxId) -> Result<Option<Unsettled>> {
+        let office = self.office();
+        let environments: Vec<Environment> = self
+            .store
+            .read(move |unit| {
+                Box::pin(async move {
+                    let mut found = Vec::new();
+                    for id in environments::of_sandbox(unit, sandbox).await? {
+                        found.extend(environments::find_any(unit, id).await?);
+                    }
+                    Ok::<_, Error>(found)
+                })
+            })
+            .await?;
+        let Some(first) = environments.first() else { return Ok(None) };
+        let rules = office.rules(first);
+        let own = office.own;
+        // Where nobody holds it, what an unclean end left gets a fence of its own first.
+        let dirty_alone = self
+            .store
+            .glance(move |unit| {
+                Box::pin(async move {
+                    let loaded = desks::look(unit, sandbox, rules, own).await?;
+                    Ok::<_, Error>(loaded.is_some_and(|loaded| loaded.desk.dirty.is_some() && loaded.desk.leases.is_empty()))
+                })
+            })
+            .await?;
+        if dirty_alone {
+            self.store
+                .write(move |unit| {
+                    Box::pin(async move { decide_in(unit, &office, sandbox, rules, Asked::by_itself(Event::Sweep)).await.map(drop) })
+                })
+                .await?;
+        }
+        self.store
+            .read(move |unit| {
+                Box::pin(async move {
+                    let Some(loaded) = desks::look(unit, sandbox, rules, own).await? else { return Ok::<_, Error>(None) };
+                    let desk = &loaded.desk;
+                    let mut work = leases::with_work(unit, sandbox).await?;
+                    let is_takeover = desk.dirty.is_some();
+                    work.extend(loaded.leases.iter().filter(|record| record.lease.stage == Stage::Stopping && is_wanted(record)).cloned());
+                    let stopping = desk.leases.iter().any(|lease| lease.stage == Stage::Stopping);
+                    let held = desk.exclusive().is_some();
+                    let wanted = desk.dirty.is_some() || stopping || (desk.unconfirmed && held) || !work.is_empty();
+                    let warrant = Warrant { fence: desk.fence, lease: desk.owner() };
+                    Ok(wanted.then_some(Unsettled {
+                        warrant,
+                        stop: desk.dirty.is_some() || stopping,
+                        environments,
+                        work,
+                        is_takeover,
+                        failures: loaded.cleaning_failures,
+                    }))
+                })
+            })
+            .await
+    }
+
+    /// Nobody starts anything from here until the place has answered, and then everything that ran has an end that is written down.
+    async fn send_barrier(&self, sandbox: SandboxId, unsettled: &Unsettled) -> Result<(), PlaceError> {
+        let failed = |error: Error| PlaceError::Failed(error.internal_cause().unwrap_or(error.message()).to_owned());
+        let Some(first) = unsettled.environments.first() else { return Ok(()) };
+        let provider = first.runtime.provider.unwrap_or(first.provider);
+        let ground = self.ground(provider, first.runtime.host).map_err(failed)?;
+        let place = ground.place().map_err(failed)?;
+        let ids: Vec<EnvironmentId> = unsettled.environments.iter().map(|environment| environment.id).collect();
+        let mut gates = Vec::new();
+        for id in &ids {
+            gates.push(self.gates.shut(*id).await);
+        }
+        within(place.barrier(&Barrier { sandbox, environments: ids.clone(), warrant: unsettled.warrant, stop: unsettled.stop })).await?;
+        for id in ids.into_iter().filter(|_| unsettled.stop) {
+            self.write_all_ends(place, id).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// After a barrier nothing runs: every process of the environment has ended, or was never started.
+    async fn write_all_ends(&self, place: &dyn Place, environment: EnvironmentId) -> Result<()> {
+        loop {
+            let page = PageRequest { limit: MAXIMUM_LIMIT, after: None };
+            let filter = ProcessFilter { unfinished: true, ..ProcessFilter::default() };
+            let rows: Vec<Process> = self
+                .store
+                .read(move |unit| Box::pin(async move { Ok::<_, Error>(processes::list(unit, environment, &filter, &page).await?) }))
+                .await?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            let mut ends = Vec::new();
+            for process in rows {
+                let exit = place.progress(environment, process.id).await?.and_then(|progress| progress.exit);
+                ends.push((process.id, exit));
+            }
+            let now = self.context.now();
+            self.store
+                .write(move |unit| {
+                    Box::pin(async move {
+                        for (process, exit) in &ends {
+                            match exit {
+                                Some(exit) => processes::finish(unit, *process, exit).await?,
+                                None => processes::fail(unit, *process, "the environment changed hands before it was started", now).await?,
+                            };
+                        }
+                        Ok::<_, Error>(())
+                    })
+                })
+                .await?;
+        }
+    }
+
+    /// Whether something runs in a sandbox, also what commands left behind and records do not know of. What cannot be asked counts.
+    pub(super) async fn something_runs(&self, environment: &Environment) -> bool {
+        let provider = environment.runtime.provider.unwrap_or(environment.provider);
+        let Ok(ground) = self.ground(provider, environment.runtime.host) else { return true };
+        let (Ok(place), Ok(all)) = (ground.place(), self.sharers(environment).await) else { return true };
+        for id in all {
+            match within(place.activity(id)).await {
+                Ok(None) => {}
+                Ok(Some(activity)) if activity.processes + activity.background == 0 => {}
+                _ => return true,
+            }
+        }
+        false
+    }
+}
+
+fn rules_of(unsettled: &Unsettled) -> Rules {
+    let delay =
+        |environment: &Environment| environment.spec.lease.as_ref().and_then(|lease| lease.lock_delay).map_or(0, |it| it.as_millis());
+    let lock_delay = unsettled.environments.iter().map(delay).max().unwrap_or(0);
+    Rules { open: unsettled.environments.iter().all(|environment| super::is_open(&environment.spec)), lock_delay, local: false }
+}
+
+pub(super) fn fencing(environment: &Environment) -> Error {
+    Error::new(Code::LeaseFencing, format!("what the last holder of environment `{}` left is still being stopped", environment.name))
+        .recoverable(true)
+        .suggestion("try again in a moment, or wait for it with `stead lease acquire --wait 5m`; `stead lease list` shows how far it is")
+}
+
+fn unreachable(unsettled: &Unsettled, error: PlaceError) -> Error {
+    let name = unsettled.environments.first().map(|environment| environment.name.clone()).unwrap_or_default();
+    Error::new(Code::LeaseFencing, format!("what the last holder of environment `{name}` left cannot be stopped yet: {error}"))
+        .recoverable(true)
+        .suggestion("nobody is let in before it is; `stead doctor` says more, and `stead env stop` ends everything in it")
+}

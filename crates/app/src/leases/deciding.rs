@@ -1,0 +1,168 @@
+//! One decision: the sandbox is locked, the clock is read, the rules are asked, and what follows is written in the same unit.
+
+use stead_domain::ids::{LeaseId, SandboxId};
+use stead_domain::lease::{
+    self, Answer, Desk, Effect, EndRecord, Event, Lease, LeaseEnd, Refusal, Rules, Seen, TicketStatus, Whereabouts, decide,
+};
+use stead_domain::principal::Caller;
+use stead_domain::{Error, Result, api_key};
+use stead_store::{Unit, desks, leases, tickets};
+
+use super::Office;
+use super::underway::Identity;
+use crate::audit::{Act, record, record_own};
+
+/// An event, with what the rules need not know of it.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub event: Event,
+    /// What a lease or a ticket that comes of it belongs to.
+    pub of: Option<Whereabouts>,
+    /// Who asks; nobody: the server by itself.
+    pub caller: Option<Caller>,
+    /// Why a lease is ended.
+    pub reason: Option<String>,
+    /// The place said that something runs, whatever records say.
+    pub runs: bool,
+    /// Whose own doing is not in the way.
+    pub identity: Option<Identity>,
+}
+
+impl Asked {
+    pub fn by_itself(event: Event) -> Self {
+        Self { event, of: None, caller: None, reason: None, runs: false, identity: None }
+    }
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Decided {
+    pub sandbox: SandboxId,
+    pub desk: Desk,
+    pub answer: std::result::Result<Answer, Refusal>,
+    pub effects: Vec<Effect>,
+    pub now: lease::Moment,
+    pub quarantined: Option<String>,
+}
+
+/// Decides and writes. None when there is no such sandbox any more.
+pub(crate) async fn decide_in(unit: &mut Unit, office: &Office, sandbox: SandboxId, rules: Rules, asked: Asked) -> Result<Option<Decided>> {
+    let Some(loaded) = desks::lock(unit, sandbox, rules, office.own).await? else { return Ok(None) };
+    let seen = Seen { now: loaded.now, running: running(office, &loaded, &asked) };
+    if loaded.desk.more_wait {
+        // Those who are far behind give up in their time as well.
+        for ticket in tickets::overdue(unit, sandbox, loaded.now).await? {
+            if !loaded.desk.waiting.iter().any(|known| known.id == ticket) {
+                tickets::end(unit, ticket, TicketStatus::TimedOut, office.context.now()).await?;
+            }
+        }
+    }
+    let decision = decide(loaded.desk.clone(), asked.event, seen);
+    for effect in &decision.effects {
+        write_effect(unit, office, &loaded, &decision.desk, &asked, *effect).await?;
+    }
+    desks::save(unit, &loaded, &decision.desk, office.own).await?;
+    let mut decided = Decided {
+        sandbox,
+        answer: decision.answer,
+        effects: decision.effects,
+        now: loaded.now,
+        quarantined: loaded.quarantined.clone(),
+        desk: decision.desk,
+    };
+    // More of the queue may be due than was looked at.
+    if decided.desk.more_wait && decided.desk.waiting.len() < loaded.desk.waiting.len() {
+        let again = Box::pin(decide_in(unit, office, sandbox, rules, Asked::by_itself(Event::Look))).await?;
+        if let Some(again) = again {
+            decided.effects.extend(again.effects);
+            decided.desk = again.desk;
+        }
+    }
+    Ok(Some(decided))
+}
+
+/// Whether something of somebody may run: by the records, by what callers are just doing here, or by what the place said. Of a sandbox on
+/// another host only that host knows what is being done.
+pub(super) fn running(office: &Office, loaded: &desks::Loaded, asked: &Asked) -> bool {
+    let elsewhere = loaded.host.is_some_and(|host| host != office.own.0);
+    loaded.running || asked.runs || office.underway.is_busy(loaded.sandbox, asked.identity) || elsewhere
+}
+
+async fn write_effect(unit: &mut Unit, office: &Office, loaded: &desks::Loaded, desk: &Desk, asked: &Asked, effect: Effect) -> Result<()> {
+    let now = office.context.now();
+    match effect {
+        Effect::Waits(ticket) => {
+            let of = asked.of.as_ref().ok_or_else(|| Error::internal("a ticket of nobody"))?;
+            tickets::insert(unit, &ticket, of, now).await?;
+        }
+        Effect::Began { lease, ticket } => {
+            let drawn = loaded.waiting.iter().find(|record| Some(record.ticket.id) == ticket);
+            let of = drawn.map(|record| &record.of).or(asked.of.as_ref()).ok_or_else(|| Error::internal("a lease of nobody"))?;
+            if let Some(ticket) = ticket {
+                tickets::end(unit, ticket, TicketStatus::Granted, now).await?;
+            }
+            let lease = desk.find(lease).ok_or_else(|| Error::internal("a lease that began is not there"))?;
+            let hash = if lease.implicit { None } else { Some(token_hash(office, lease.id)?) };
+            leases::insert(unit, lease, of, hash.as_deref(), now).await?;
+            note(unit, office, asked.caller.as_ref().filter(|_| ticket.is_none()), of, "lease.acquire", lease).await?;
+        }
+        Effect::Activated { lease } => leases::begin_time(unit, lease, now).await?,
+        Effect::Ended { lease, how, clean } => {
+            let Some(known) = loaded.leases.iter().find(|known| known.lease.id == lease) else { return Ok(()) };
+            let reason = asked.reason.clone().filter(|_| is_about(asked, lease) || how == LeaseEnd::Revoked);
+            // What a release leaves is done before its barrier is answered, one that another takes over leaves nothing, and one that never
+            // began has changed nothing.
+            let is_done = matches!(asked.event, Event::BarrierDone { .. } | Event::Transfer { .. });
+            let began = known.lease.stage != lease::Stage::Fencing;
+            let has_work = !is_done && began && !known.lease.implicit && super::work::is_wanted(known);
+            leases::end(unit, lease, &EndRecord { at: now, how, clean, reason: reason.clone() }, has_work).await?;
+            let caller = asked.caller.as_ref().filter(|_| is_about(asked, lease));
+            let details = vec![("how", how.as_str().into()), ("clean", clean.into()), ("reason", reason.into())];
+            let act = Act {
+                project: known.of.project_id,
+                action: "lease.end",
+                target_type: "lease",
+                target_id: lease.to_string(),
+                details: details.into_iter().filter(|(_, value): &(&str, serde_json::Value)| !value.is_null()).collect(),
+            };
+            match caller {
+                Some(caller) => record(unit, &office.context, caller, act).await?,
+                None => record_own(unit, &office.context, act).await?,
+            }
+        }
+        Effect::TimedOut { ticket } => {
+            tickets::end(unit, ticket, TicketStatus::TimedOut, now).await?;
+        }
+        // Sent when this is durable, and again until it is answered.
+        Effect::Barrier { .. } => {}
+    }
+    Ok(())
+}
+
+/// Whether the event is this lease's own end, and not something that ends it by the way.
+fn is_about(asked: &Asked, lease: LeaseId) -> bool {
+    matches!(asked.event, Event::Release { lease: of, .. } | Event::Break { lease: of } | Event::Transfer { lease: of, .. } if of == lease)
+}
+
+async fn note(unit: &mut Unit, office: &Office, caller: Option<&Caller>, of: &Whereabouts, action: &str, lease: &Lease) -> Result<()> {
+    let details = vec![
+        ("environment_id", of.environment_id.to_string().into()),
+        ("fence", lease.fence.into()),
+        ("mode", lease.mode.as_str().into()),
+        ("implicit", lease.implicit.into()),
+    ];
+    let act = Act { project: of.project_id, action, target_type: "lease", target_id: lease.id.to_string(), details };
+    match caller {
+        Some(caller) => record(unit, &office.context, caller, act).await,
+        None => record_own(unit, &office.context, act).await,
+    }
+}
+
+/// Made anew whenever it is asked for; only its hash is kept.
+pub(super) fn token_of(office: &Office, lease: LeaseId) -> Result<lease::LeaseToken> {
+    Ok(lease::token(lease, &office.sealer.sign(&lease::signed_content(lease))?))
+}
+
+fn token_hash(office: &Office, lease: LeaseId) -> Result<String> {
+    Ok(api_key::hash(&token_of(office, lease)?.0))
+}

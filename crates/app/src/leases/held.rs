@@ -1,0 +1,219 @@
+//! What can be done with a lease that is held: renew it, release it, end it for its holder, hand it on.
+
+use stead_domain::definition::AtRelease;
+use stead_domain::ids::{LeaseId, PrincipalId};
+use stead_domain::lease::{
+    AcquireReply, Answer, BreakRequest, Event, LONGEST_NOTE, LeaseBind, LeaseRecord, LeaseView, Refusal, ReleaseRequest, RenewReply,
+    RenewRequest, Stage, Terms, TransferRequest,
+};
+use stead_domain::principal::Role;
+use stead_domain::{Code, Error, Result, names};
+use stead_store::{leases, members, principals};
+use tokio::time::Instant;
+
+use super::deciding::{Asked, Decided, decide_in};
+use super::entering::PATIENCE;
+use super::{no_sandbox, whereabouts};
+use crate::{App, Entered};
+
+pub(super) fn unknown(id: LeaseId) -> Error {
+    Error::not_found("lease", id).suggestion("`stead lease list` shows those that are there")
+}
+
+/// Whether the caller is the holder. A token decides alone.
+fn is_holder(entered: &Entered, record: &LeaseRecord) -> bool {
+    match entered.caller.lease {
+        Some(presented) => presented == record.lease.id,
+        None => record.lease.is_of(entered.caller.principal),
+    }
+}
+
+fn not_the_holder(record: &LeaseRecord) -> Error {
+    let next = match record.lease.bind {
+        LeaseBind::Token => "present its token in the header `Stead-Lease`; whoever acquired it was told it once",
+        LeaseBind::Principal => "only who acquired it may do this, or whoever has its token",
+    };
+    Error::new(Code::Forbidden, format!("lease `{}` is somebody else's", record.lease.id)).suggestion(next)
+}
+
+impl App {
+    pub(super) async fn lease_record(&self, entered: &Entered, id: LeaseId) -> Result<LeaseRecord> {
+        let project = entered.project;
+        let found =
+            self.store.glance(move |unit| Box::pin(async move { Ok::<_, Error>(leases::find_in(unit, project, id).await?) })).await?;
+        found.ok_or_else(|| unknown(id))
+    }
+
+    async fn decide_on(
+        &self,
+        entered: &Entered,
+        record: &LeaseRecord,
+        event: Event,
+        reason: Option<String>,
+        runs: bool,
+    ) -> Result<Decided> {
+        let environment = self.load(record.of.environment_id).await?;
+        let office = self.office();
+        let rules = office.rules(&environment);
+        let asked = Asked { event, of: Some(record.of.clone()), caller: Some(entered.caller.clone()), reason, runs, identity: None };
+        self.decide(record.of.sandbox_id, rules, asked, office).await?.ok_or_else(|| no_sandbox(&environment))
+    }
+
+    /// What somebody is told whose lease is gone.
+    async fn lease_lost(&self, entered: &Entered, id: LeaseId) -> Error {
+        let how = self.ended_how(id).await.unwrap_or_else(|| "it is being released".to_owned());
+        let mut error = Error::new(Code::LeaseLost, format!("lease `{id}` is not held any more: {how}"))
+            .suggestion("stop what you do under it, and acquire the environment anew; an ended lease is never revived");
+        if let Ok(record) = self.lease_record(entered, id).await {
+            let sandbox = record.of.sandbox_id;
+            let now: Result<Vec<LeaseRecord>> =
+                self.store.read(move |unit| Box::pin(async move { Ok(leases::live(unit, sandbox).await?) })).await;
+            if let Some(holder) = now.ok().and_then(|live| live.into_iter().find(|live| live.lease.id != id)) {
+                error = error.detail("held_by", holder.lease.id.to_string());
+            }
+        }
+        error
+    }
+
+    pub async fn renew_lease(&self, entered: &Entered, id: LeaseId, request: RenewRequest) -> Result<RenewReply> {
+        let record = self.lease_record(entered, id).await?;
+        if !is_holder(entered, &record) {
+            return Err(not_the_holder(&record));
+        }
+        if request.fence.is_some_and(|fence| fence != record.lease.fence) {
+            return Err(Error::new(Code::FenceStale, format!("the lease has fence {}, and not that one", record.lease.fence))
+                .suggestion("acquire the environment anew"));
+        }
+        if record.end.is_some() {
+            return Err(self.lease_lost(entered, id).await);
+        }
+        let decided = self.decide_on(entered, &record, Event::Renew { lease: id }, None, false).await?;
+        match decided.answer {
+            Ok(Answer::Renewed { left, directive }) => Ok(RenewReply {
+                id,
+                fence: record.lease.fence,
+                expires_in_ms: left,
+                renew_after_ms: left.min(record.lease.ttl) / 3,
+                directive,
+            }),
+            _ => Err(self.lease_lost(entered, id).await),
+        }
+    }
+
+    /// Answers with the final record, also when it has ended before. With something running it is stopped first.
+    pub async fn release_lease(&self, entered: &Entered, id: LeaseId, request: ReleaseRequest) -> Result<LeaseView> {
+        let record = self.lease_record(entered, id).await?;
+        let is_owner = entered.role.covers(Role::Owner) && entered.caller.lease.is_none();
+        if !is_holder(entered, &record) && record.lease.principal != entered.caller.principal && !is_owner {
+            return Err(not_the_holder(&record));
+        }
+        if entered.caller.lease.is_some_and(|presented| presented != id) {
+            return Err(not_the_holder(&record));
+        }
+        let (app, entered) = (self.clone(), entered.clone());
+        self.detached(async move { app.release_to_the_end(entered, record, request).await }).await
+    }
+
+    async fn release_to_the_end(&self, entered: Entered, mut record: LeaseRecord, request: ReleaseRequest) -> Result<LeaseView> {
+        let id = record.lease.id;
+        if record.end.is_none() {
+            let environment = self.load(record.of.environment_id).await?;
+            if let Some(at_release) = request.at_release {
+                if at_release == AtRelease::Clean && environment.spec.bound_workspace().is_some() {
+                    return Err(Error::field("at_release", "the workspace is a directory of the host's, which is never emptied by itself"));
+                }
+                record.of.terms.at_release = Some(at_release);
+                let terms = record.of.terms.clone();
+                self.store.write(move |unit| Box::pin(async move { Ok::<_, Error>(leases::set_terms(unit, id, &terms).await?) })).await?;
+            }
+            let runs = environment.runtime.host == Some(self.host) && self.something_runs(&environment).await;
+            let work = super::work::is_wanted(&record) && !record.lease.implicit;
+            let decided = self.decide_on(&entered, &record, Event::Release { lease: id, work }, None, runs).await?;
+            if decided.desk.find(id).is_some_and(|lease| lease.stage == Stage::Stopping) {
+                self.until_settled(&environment, &decided, id, Instant::now() + PATIENCE).await?;
+            }
+        }
+        self.get_lease(&entered, id).await
+    }
+
+    /// Ends somebody's lease. What it left is stopped before anybody else is let in.
+    pub async fn break_lease(&self, entered: &Entered, id: LeaseId, request: BreakRequest) -> Result<LeaseView> {
+        if request.reason.trim().is_empty() {
+            return Err(Error::field("reason", "say why: the holder and the audit are told"));
+        }
+        names::check_text("reason", &request.reason, LONGEST_NOTE)?;
+        let record = self.lease_record(entered, id).await?;
+        if record.end.is_none() {
+            let decided = self.decide_on(entered, &record, Event::Break { lease: id }, Some(request.reason), false).await?;
+            if let Err(refusal) = decided.answer
+                && refusal != Refusal::Stale
+            {
+                return Err(Error::internal("the rules refused to end a lease"));
+            }
+        }
+        self.get_lease(entered, id).await
+    }
+
+    /// From one holder to the next without a gap: what runs goes on.
+    pub async fn transfer_lease(&self, entered: &Entered, id: LeaseId, request: TransferRequest) -> Result<AcquireReply> {
+        if let Some(note) = &request.note {
+            names::check_text("note", note, LONGEST_NOTE)?;
+        }
+        let record = self.lease_record(entered, id).await?;
+        if !is_holder(entered, &record) && !(entered.role.covers(Role::Owner) && entered.caller.lease.is_none()) {
+            return Err(not_the_holder(&record));
+        }
+        let to = self.principal_of(entered, &request.to).await?;
+        let environment = self.get_environment(entered, record.of.environment_id).await?;
+        let successor = LeaseId::new(&self.context);
+        let terms = Terms { note: request.note.or(record.of.terms.note.clone()), ..record.of.terms.clone() };
+        let event = Event::Transfer { lease: id, to, bind: request.bind.unwrap_or(LeaseBind::Token), successor };
+        let office = self.office();
+        let rules = office.rules(&environment);
+        let asked = Asked {
+            event,
+            of: Some(whereabouts(&environment, terms)),
+            caller: Some(entered.caller.clone()),
+            reason: None,
+            runs: false,
+            identity: None,
+        };
+        let sandbox = record.of.sandbox_id;
+        let decided: Option<Decided> =
+            self.store.write(move |unit| Box::pin(async move { decide_in(unit, &office, sandbox, rules, asked).await })).await?;
+        let decided = decided.ok_or_else(|| no_sandbox(&environment))?;
+        self.follow_up(&decided);
+        match decided.answer {
+            Ok(_) => Ok(self.as_it_stands(entered, successor).await?.reply),
+            Err(Refusal::Stale) => Err(self.lease_lost(entered, id).await),
+            Err(refusal) => Err(self.refused(entered, &environment, &decided, refusal).await),
+        }
+    }
+
+    /// A principal of the project, by id or by name.
+    async fn principal_of(&self, entered: &Entered, reference: &str) -> Result<PrincipalId> {
+        let (project, reference) = (entered.project, reference.to_owned());
+        self.store
+            .read(move |unit| {
+                Box::pin(async move {
+                    let nobody = || {
+                        Error::field("to", "there is no such principal in the project")
+                            .suggestion("`stead project members list` shows them")
+                    };
+                    let found = match reference.parse::<PrincipalId>() {
+                        Ok(id) => principals::find(unit, id).await?,
+                        Err(_) => match principals::find_by_name(unit, Some(project), &reference).await? {
+                            Some(found) => Some(found),
+                            None => principals::find_by_name(unit, None, &reference).await?,
+                        },
+                    };
+                    let found = found.ok_or_else(nobody)?;
+                    match members::role(unit, project, found.id).await? {
+                        Some(role) if role.covers(Role::Member) => Ok(found.id),
+                        _ => Err(nobody()),
+                    }
+                })
+            })
+            .await
+    }
+}

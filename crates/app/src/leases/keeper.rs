@@ -1,0 +1,160 @@
+//! The keeper looks after what happens by itself: leases that expire, tickets that run out, barriers that were not through. One task for all of
+//! them: a lease that is held costs none of its own, and no timer either.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use stead_domain::ids::SandboxId;
+use stead_domain::lease::{Deadline, Event, Moment};
+use stead_domain::{Error, Result};
+use stead_store::{Dialect, desks, leases, tickets};
+use tokio::sync::Notify;
+
+use super::deciding::Asked;
+use crate::App;
+
+/// How long it sleeps at most.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// On a database that others write to as well.
+const SHARED: Duration = Duration::from_millis(250);
+/// How often it asks for barriers that were not through, and for leases under which nothing runs any more.
+const SWEEP_EVERY: Duration = Duration::from_secs(10);
+/// How long ended tickets, and leases that calls took for themselves, are remembered.
+const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// When something is due next, as far as this server knows.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    /// A moment of the store's clock, in milliseconds.
+    next: AtomicU64,
+    sooner: Notify,
+}
+
+impl Default for Keeper {
+    fn default() -> Self {
+        Self { next: AtomicU64::new(u64::MAX), sooner: Notify::new() }
+    }
+}
+
+impl Keeper {
+    /// Something is due then: the keeper is woken if it meant to sleep for longer.
+    pub fn expects(&self, due: Deadline, now: Moment) {
+        if due.era == now.era && self.next.fetch_min(due.at, Ordering::AcqRel) > due.at {
+            self.sooner.notify_one();
+        }
+    }
+}
+
+impl App {
+    pub(crate) async fn run_lease_keeper(&self) {
+        let most = if self.store.dialect() == Dialect::Postgres { SHARED } else { LOOK_EVERY };
+        let mut swept: Option<tokio::time::Instant> = None;
+        loop {
+            let next = match self.keep_leases().await {
+                Ok(next) => next.map_or(most, |next| most.min(Duration::from_millis(next))),
+                Err(error) => {
+                    tracing::warn!(%error, cause = error.internal_cause(), "leases could not be looked after; it is tried again");
+                    Duration::from_secs(1)
+                }
+            };
+            if swept.is_none_or(|swept| swept.elapsed() >= SWEEP_EVERY) {
+                swept = Some(tokio::time::Instant::now());
+                if let Err(error) = self.sweep_leases().await {
+                    tracing::warn!(%error, cause = error.internal_cause(), "what leases left could not be looked after");
+                }
+            }
+            tokio::select! {
+                () = self.stopping.cancelled() => return,
+                () = self.lease_keeper.sooner.notified() => {}
+                () = tokio::time::sleep(next) => {}
+            }
+        }
+    }
+
+    /// Looks at every sandbox where something is due, and tells when the next is.
+    pub async fn keep_leases(&self) -> Result<Option<u64>> {
+        loop {
+            self.lease_keeper.next.store(u64::MAX, Ordering::Release);
+            let host = self.host;
+            let (due, next) =
+                self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(desks::due_now(unit, host).await?) })).await?;
+            if due.is_empty() {
+                return Ok(next);
+            }
+            for sandbox in due {
+                self.look_after(sandbox).await?;
+            }
+        }
+    }
+
+    /// Brings one sandbox up to the moment.
+    pub(crate) async fn look_after(&self, sandbox: SandboxId) -> Result<()> {
+        let office = self.office();
+        let environment = self
+            .store
+            .read(move |unit| {
+                Box::pin(async move {
+                    match stead_store::environments::of_sandbox(unit, sandbox).await?.first() {
+                        Some(first) => Ok::<_, Error>(stead_store::environments::find_any(unit, *first).await?),
+                        None => Ok(None),
+                    }
+                })
+            })
+            .await?;
+        let Some(environment) = environment else {
+            return self.store.write(move |unit| Box::pin(async move { Ok::<_, Error>(desks::forget_due(unit, sandbox).await?) })).await;
+        };
+        let asked = Asked { runs: self.something_runs(&environment).await, ..Asked::by_itself(Event::Look) };
+        self.decide(sandbox, office.rules(&environment), asked, office).await.map(drop)
+    }
+
+    /// Something of theirs has ended, and others wait.
+    pub(crate) fn look_after_behind(&self, sandboxes: Vec<SandboxId>) {
+        if sandboxes.is_empty() {
+            return;
+        }
+        let app = self.clone();
+        self.tasks.spawn(async move {
+            for sandbox in sandboxes {
+                if let Err(error) = app.look_after(sandbox).await {
+                    tracing::warn!(%sandbox, %error, "whoever waits for it is looked after later");
+                }
+            }
+        });
+    }
+
+    /// Barriers that are not through, what unclean ends left, and implicit leases under which nothing runs any more.
+    pub async fn sweep_leases(&self) -> Result<()> {
+        let host = self.host;
+        let (mut idle, unsettled) = self
+            .store
+            .read(move |unit| {
+                Box::pin(async move {
+                    let mut idle = leases::idle(unit, host).await?;
+                    idle.extend(tickets::all_waited_for(unit, host).await?);
+                    Ok::<_, Error>((idle, desks::unsettled(unit, host).await?))
+                })
+            })
+            .await?;
+        idle.sort();
+        idle.dedup();
+        for sandbox in idle {
+            self.look_after(sandbox).await?;
+        }
+        for sandbox in unsettled {
+            if let Err(error) = self.carry(sandbox).await {
+                tracing::warn!(%sandbox, %error, cause = error.internal_cause(), "what a lease left is not settled yet");
+            }
+        }
+        let before = self.context.now().minus(REMEMBERED);
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    tickets::delete_ended(unit, before).await?;
+                    leases::delete_ended(unit, before, true).await?;
+                    Ok::<_, Error>(())
+                })
+            })
+            .await
+    }
+}

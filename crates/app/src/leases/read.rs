@@ -1,0 +1,54 @@
+//! Get and list.
+
+use stead_domain::ids::LeaseId;
+use stead_domain::lease::LeaseView;
+use stead_domain::page::{Page, PageRequest};
+use stead_domain::{Error, Result};
+use stead_store::leases;
+pub use stead_store::leases::LeaseFilter as LeaseQuery;
+
+use super::view::{Names, previous, view};
+use crate::{App, Entered};
+
+impl App {
+    pub async fn get_lease(&self, entered: &Entered, id: LeaseId) -> Result<LeaseView> {
+        let (context, project) = (self.context.clone(), entered.project);
+        self.store
+            .read(move |unit| {
+                Box::pin(async move {
+                    let record = leases::find_in(unit, project, id).await?.ok_or_else(|| super::held::unknown(id))?;
+                    let (mut names, now) = (Names::default(), unit.moment().await?);
+                    let mut shown = view(unit, &context, &mut names, &record, now).await?;
+                    shown.previous = previous(unit, &mut names, &record).await?;
+                    Ok::<_, Error>(shown)
+                })
+            })
+            .await
+    }
+
+    /// Newest first. Those of an environment are those of its sandbox: whoever shares it shares them.
+    pub async fn list_leases(&self, entered: &Entered, query: LeaseQuery, page: PageRequest) -> Result<Page<LeaseView>> {
+        let (context, project, limit) = (self.context.clone(), entered.project, page.limit);
+        let query = match query.environment {
+            Some(environment) => {
+                let sandbox = self.get_environment(entered, environment).await?.sandbox_id;
+                LeaseQuery { environment: None, sandbox: Some(sandbox), ..query }
+            }
+            None => query,
+        };
+        let rows = self
+            .store
+            .read(move |unit| {
+                Box::pin(async move {
+                    let (mut names, now) = (Names::default(), unit.moment().await?);
+                    let mut shown = Vec::new();
+                    for record in leases::list(unit, project, &query, &page).await? {
+                        shown.push(view(unit, &context, &mut names, &record, now).await?);
+                    }
+                    Ok::<_, Error>(shown)
+                })
+            })
+            .await?;
+        Ok(Page::new(rows, limit, |lease| lease.id.to_string()))
+    }
+}

@@ -1,0 +1,96 @@
+//! Tickets: who waits asks how it stands, with a long poll if it likes, or gives up its place.
+
+use std::time::Duration;
+
+use stead_domain::ids::TicketId;
+use stead_domain::lease::{AcquireReply, Event, TicketStatus, TicketView};
+use stead_domain::{Code, Error, Result};
+use stead_store::tickets;
+use tokio::time::Instant;
+
+use super::deciding::Asked;
+use super::view::ticket_view;
+use crate::{App, Entered};
+
+/// How long one long poll lasts at most.
+const LONGEST_POLL: Duration = Duration::from_secs(60);
+/// Another server may have decided.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+fn unknown(id: TicketId) -> Error {
+    Error::not_found("ticket", id).suggestion("acquire the environment anew")
+}
+
+impl App {
+    /// How it stands: the lease with its token when it was granted, else the ticket. Waits for news of it for so long.
+    pub async fn get_ticket(&self, entered: &Entered, id: TicketId, wait: Duration) -> Result<AcquireReply> {
+        let deadline = Instant::now() + wait.min(LONGEST_POLL);
+        loop {
+            let record = self.ticket_record(entered, id).await?;
+            let waiter = self.waiters.of(record.ticket.lease);
+            let news = waiter.notified();
+            tokio::pin!(news);
+            news.as_mut().enable();
+            let record = self.ticket_record(entered, id).await?;
+            match record.status {
+                TicketStatus::Granted => {
+                    let granted = self.as_it_stands(entered, record.ticket.lease).await?.reply;
+                    let active = granted.lease.as_ref().is_none_or(|lease| lease.stage == Some(stead_domain::lease::LeaseStage::Active));
+                    if active || Instant::now() >= deadline {
+                        return Ok(granted);
+                    }
+                }
+                TicketStatus::Waiting if Instant::now() < deadline => {}
+                _ => return self.show_ticket(entered, id).await,
+            }
+            let again = deadline.min(Instant::now() + LOOK_AGAIN);
+            tokio::select! {
+                () = news => {}
+                () = tokio::time::sleep_until(again) => {}
+                () = self.stopping.cancelled() => return self.show_ticket(entered, id).await,
+            }
+        }
+    }
+
+    /// Only who drew it sees it: what it comes to is a token.
+    async fn ticket_record(&self, entered: &Entered, id: TicketId) -> Result<stead_domain::lease::TicketRecord> {
+        let project = entered.project;
+        let found =
+            self.store.glance(move |unit| Box::pin(async move { Ok::<_, Error>(tickets::find_in(unit, project, id).await?) })).await?;
+        found.filter(|found| found.ticket.wanted.principal == entered.caller.principal).ok_or_else(|| unknown(id))
+    }
+
+    async fn show_ticket(&self, entered: &Entered, id: TicketId) -> Result<AcquireReply> {
+        let record = self.ticket_record(entered, id).await?;
+        let shown: TicketView = self.store.read(move |unit| Box::pin(async move { ticket_view(unit, &record).await })).await?;
+        Ok(AcquireReply { environment: None, lease: None, items: Vec::new(), ticket: Some(shown) })
+    }
+
+    /// Gives up a place in the queue. What came of it already is released.
+    pub async fn withdraw_ticket(&self, entered: &Entered, id: TicketId) -> Result<TicketView> {
+        let record = self.ticket_record(entered, id).await?;
+        if record.status == TicketStatus::Granted {
+            return Err(Error::new(Code::Conflict, format!("ticket `{id}` was served: lease `{}` came of it", record.ticket.lease))
+                .detail("lease_id", record.ticket.lease.to_string())
+                .suggestion("release the lease"));
+        }
+        let environment = self.load(record.of.environment_id).await?;
+        let (office, sandbox, now) = (self.office(), record.of.sandbox_id, self.context.now());
+        let rules = office.rules(&environment);
+        let decided = self
+            .store
+            .write(move |unit| {
+                Box::pin(async move {
+                    // Whoever is behind it moves up; whoever holds it is none of its business.
+                    tickets::end(unit, id, TicketStatus::Withdrawn, now).await?;
+                    super::decide_in(unit, &office, sandbox, rules, Asked::by_itself(Event::Look)).await
+                })
+            })
+            .await?;
+        if let Some(decided) = &decided {
+            self.follow_up(decided);
+        }
+        self.waiters.tell(record.ticket.lease);
+        self.show_ticket(entered, id).await?.ticket.ok_or_else(|| unknown(id))
+    }
+}

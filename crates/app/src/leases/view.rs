@@ -1,0 +1,233 @@
+//! Leases and tickets as they are shown, and what whoever finds one held is told.
+
+use std::collections::HashMap;
+
+use stead_domain::environment::Environment;
+use stead_domain::ids::{LeaseId, PrincipalId};
+use stead_domain::lease::{
+    Deadline, HolderView, Lease, LeaseMode, LeaseRecord, LeaseStage, LeaseStatus, LeaseView, Moment, PreviousLease, Stage, TicketRecord,
+    TicketView,
+};
+use stead_domain::{Code, Context, Error, Result};
+use stead_store::{Unit, desks, leases, principals, tickets};
+
+use super::deciding::Decided;
+use crate::App;
+
+/// So many of those who wait before somebody are named.
+const NAMED: u64 = 3;
+/// How soon somebody who does not wait with a long poll should ask again.
+const POLL_AFTER: u64 = 1000;
+
+/// Names of principals, each read once.
+#[derive(Default)]
+pub(super) struct Names(HashMap<PrincipalId, String>);
+
+impl Names {
+    pub async fn of(&mut self, unit: &mut Unit, principal: PrincipalId) -> Result<String> {
+        if let Some(name) = self.0.get(&principal) {
+            return Ok(name.clone());
+        }
+        let name = principals::find(unit, principal).await?.map_or_else(|| principal.to_string(), |found| found.name);
+        self.0.insert(principal, name.clone());
+        Ok(name)
+    }
+}
+
+fn left(deadline: Option<Deadline>, now: Moment) -> Option<u64> {
+    deadline.and_then(|deadline| deadline.left(now))
+}
+
+/// What is shown of a lease. `now` is the store's clock.
+pub(super) async fn view(unit: &mut Unit, context: &Context, names: &mut Names, record: &LeaseRecord, now: Moment) -> Result<LeaseView> {
+    let LeaseRecord { lease, of, acquired_at, end, .. } = record;
+    let expires_in_ms = if end.is_some() { None } else { left(lease.expires, now) };
+    let stage = match lease.stage {
+        Stage::Fencing => LeaseStage::Fencing,
+        Stage::Active => LeaseStage::Active,
+        Stage::Stopping => LeaseStage::Stopping,
+    };
+    Ok(LeaseView {
+        id: lease.id,
+        environment_id: of.environment_id,
+        sandbox_id: of.sandbox_id,
+        status: end.as_ref().map_or(LeaseStatus::Active, |end| end.how.into()),
+        stage: end.is_none().then_some(stage),
+        mode: lease.mode,
+        bind: lease.bind,
+        implicit: lease.implicit,
+        fence: lease.fence,
+        principal_id: lease.principal,
+        holder: names.of(unit, lease.principal).await?,
+        holder_type: of.terms.holder_type,
+        holder_id: of.terms.holder_id.clone(),
+        purpose: of.terms.purpose,
+        note: of.terms.note.clone(),
+        at_release: of.terms.at_release(),
+        acquired_at: *acquired_at,
+        expires_at: expires_in_ms.map(|left| context.now().plus(std::time::Duration::from_millis(left))),
+        expires_in_ms,
+        renew_after_ms: expires_in_ms.filter(|_| !lease.implicit).map(|left| left.min(lease.ttl / 3)),
+        max_expires_in_ms: if end.is_some() { None } else { left(lease.ends, now) },
+        released_at: end.as_ref().map(|end| end.at),
+        clean: end.as_ref().map(|end| end.clean),
+        reason: end.as_ref().and_then(|end| end.reason.clone()),
+        token: None,
+        previous: None,
+    })
+}
+
+/// Who held it before, and how that ended.
+pub(super) async fn previous(unit: &mut Unit, names: &mut Names, record: &LeaseRecord) -> Result<Option<PreviousLease>> {
+    let Some(before) = leases::previous(unit, record.of.sandbox_id, record.lease.fence).await? else { return Ok(None) };
+    let Some(end) = before.end else { return Ok(None) };
+    Ok(Some(PreviousLease {
+        id: before.lease.id,
+        holder: names.of(unit, before.lease.principal).await?,
+        note: before.of.terms.note,
+        ended: end.how,
+        clean: end.clean,
+        ended_at: end.at,
+    }))
+}
+
+pub(super) async fn ticket_view(unit: &mut Unit, record: &TicketRecord) -> Result<TicketView> {
+    let sandbox = record.of.sandbox_id;
+    let now = unit.moment().await?;
+    let mut names = Names::default();
+    let mut held_by = None;
+    for live in leases::live(unit, sandbox).await? {
+        if live.lease.mode == LeaseMode::Exclusive || held_by.is_none() {
+            let holder = names.of(unit, live.lease.principal).await?;
+            held_by = Some(holder_view(&live, holder, now));
+        }
+    }
+    let mut ahead = Vec::new();
+    for waiting in tickets::head(unit, sandbox, NAMED).await? {
+        if waiting.ticket.id == record.ticket.id {
+            break;
+        }
+        let holder = names.of(unit, waiting.ticket.wanted.principal).await?;
+        ahead.push(HolderView { lease_id: None, holder, note: waiting.of.terms.note, expires_in_ms: None, implicit: false });
+    }
+    Ok(TicketView {
+        id: record.ticket.id,
+        environment_id: record.of.environment_id,
+        lease_id: record.ticket.lease,
+        status: record.status,
+        position: tickets::before(unit, sandbox, &record.ticket).await?,
+        held_by,
+        ahead,
+        deadline_in_ms: record.ticket.deadline.left(now).unwrap_or(record.ticket.wait),
+        poll_after_ms: POLL_AFTER,
+    })
+}
+
+fn holder_view(record: &LeaseRecord, holder: String, now: Moment) -> HolderView {
+    let LeaseRecord { lease, of, .. } = record;
+    HolderView {
+        lease_id: Some(lease.id),
+        holder,
+        note: of.terms.note.clone(),
+        expires_in_ms: left(lease.expires, now),
+        implicit: lease.implicit,
+    }
+}
+
+/// Adds to environments who holds each of them.
+pub(crate) async fn add_holders(unit: &mut Unit, context: &Context, environments: &mut [Environment]) -> Result<()> {
+    let (mut names, now) = (Names::default(), unit.moment().await?);
+    for environment in environments {
+        if !environment.status.is_live() {
+            continue;
+        }
+        let live = leases::live(unit, environment.sandbox_id).await?;
+        let Some(record) = live.iter().find(|record| record.lease.mode == LeaseMode::Exclusive).or(live.first()) else { continue };
+        let holder = names.of(unit, record.lease.principal).await?;
+        let held = holder_view(record, holder, now);
+        let explicit = held.expires_in_ms.filter(|_| !held.implicit);
+        environment.lease_expires_at = explicit.map(|left| context.now().plus(std::time::Duration::from_millis(left)));
+        environment.held_by = Some(held);
+    }
+    Ok(())
+}
+
+/// How long, as people say it.
+fn spoken(milliseconds: u64) -> String {
+    let seconds = milliseconds.div_ceil(1000);
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds}s"),
+        (0, minutes, seconds) => format!("{minutes}m{seconds:02}s"),
+        (hours, minutes, _) => format!("{hours}h{minutes:02}m"),
+    }
+}
+
+impl App {
+    /// Somebody else holds it: who, what for, how much longer, and what can be done.
+    pub(super) async fn held_error(&self, environment: &Environment, decided: &Decided, by: Option<LeaseId>) -> Error {
+        let (sandbox, own) = (environment.sandbox_id, self.office().own);
+        let (name, now) = (environment.name.clone(), decided.now);
+        let told: Result<Error> =
+            self.store.read(move |unit| Box::pin(async move { tell_who(unit, sandbox, own, &name, by, now).await })).await;
+        told.unwrap_or_else(|error| error)
+    }
+
+    /// How a lease ended, in words; none when it has not.
+    pub(super) async fn ended_how(&self, lease: LeaseId) -> Option<String> {
+        let found: Result<Option<LeaseRecord>> =
+            self.store.read(move |unit| Box::pin(async move { Ok(leases::find(unit, lease).await?) })).await;
+        let end = found.ok()??.end?;
+        let reason = end.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+        Some(format!("{} at {}{reason}", end.how, end.at))
+    }
+}
+
+async fn tell_who(
+    unit: &mut Unit,
+    sandbox: stead_domain::ids::SandboxId,
+    own: (stead_domain::ids::HostId, i64),
+    name: &str,
+    by: Option<LeaseId>,
+    now: Moment,
+) -> Result<Error> {
+    let mut names = Names::default();
+    let holder = match by {
+        Some(by) => leases::find(unit, by).await?,
+        None => None,
+    };
+    let rules = stead_domain::lease::Rules { open: false, lock_delay: 0, local: false };
+    let waiting = desks::look(unit, sandbox, rules, own).await?.map_or(0, |loaded| loaded.waiting.len());
+    let error = match holder {
+        Some(LeaseRecord { lease, of, .. }) => {
+            let who = names.of(unit, lease.principal).await?;
+            let time = match (lease_time(&lease, now), lease.implicit) {
+                (Some(left), _) => format!(", for {} more unless it is renewed", spoken(left)),
+                (None, true) => ", for as long as something runs".to_owned(),
+                (None, false) => String::new(),
+            };
+            let note = of.terms.note.as_ref().map(|note| format!(" (\"{note}\")")).unwrap_or_default();
+            let mut error = Error::new(Code::LeaseHeld, format!("environment `{name}` is held by {who}{note}{time}"))
+                .detail("lease_id", lease.id.to_string())
+                .detail("holder", who)
+                .detail("fence", lease.fence)
+                .detail("mode", lease.mode.as_str())
+                .detail("implicit", lease.implicit);
+            if let Some(left) = lease_time(&lease, now) {
+                error = error.detail("expires_in_ms", left);
+            }
+            match of.terms.note {
+                Some(note) => error.detail("note", note),
+                None => error,
+            }
+        }
+        None => Error::new(Code::LeaseHeld, format!("others wait for environment `{name}`, and come first")),
+    };
+    Ok(error.detail("waiting", waiting).recoverable(true).suggestion(format!(
+        "wait for it with `stead lease run {name} --wait 5m -- COMMAND`, see who holds it with `stead lease list {name}`, or have an owner end \
+         it with `stead lease break`"
+    )))
+}
+
+fn lease_time(lease: &Lease, now: Moment) -> Option<u64> {
+    left(lease.expires, now)
+}

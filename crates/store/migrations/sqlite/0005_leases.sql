@@ -1,0 +1,76 @@
+-- What the rules of leases know of a sandbox: up to which fence something may still run, before when nobody is let in, in which life of its
+-- host's server the fence was confirmed, and when somebody has to look. Moments are milliseconds of an era of the store's clock.
+ALTER TABLE sandboxes ADD COLUMN dirty INTEGER;
+ALTER TABLE sandboxes ADD COLUMN not_before_era INTEGER;
+ALTER TABLE sandboxes ADD COLUMN not_before INTEGER;
+ALTER TABLE sandboxes ADD COLUMN confirmed_in INTEGER;
+ALTER TABLE sandboxes ADD COLUMN due_era INTEGER;
+ALTER TABLE sandboxes ADD COLUMN due INTEGER;
+-- How often what a holder left could not be cleaned up in a row, and why it is given up.
+ALTER TABLE sandboxes ADD COLUMN cleaning_failures INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sandboxes ADD COLUMN quarantined TEXT;
+CREATE INDEX sandboxes_due ON sandboxes (due) WHERE due IS NOT NULL;
+CREATE INDEX sandboxes_dirty ON sandboxes (host_id, id) WHERE dirty IS NOT NULL;
+
+-- `terms` is what the rules need not know, as JSON. `work` is what is still to be done with what it left: `pending`, or empty.
+CREATE TABLE leases (
+    id TEXT NOT NULL PRIMARY KEY,
+    project_id TEXT NOT NULL REFERENCES projects (id),
+    environment_id TEXT NOT NULL REFERENCES environments (id),
+    sandbox_id TEXT NOT NULL REFERENCES sandboxes (id),
+    principal_id TEXT NOT NULL,
+    bind TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    implicit INTEGER NOT NULL,
+    stage TEXT NOT NULL,
+    fence INTEGER NOT NULL,
+    ttl INTEGER NOT NULL,
+    max_lifetime INTEGER,
+    era INTEGER,
+    expires INTEGER,
+    ends INTEGER,
+    terms TEXT NOT NULL,
+    token_hash TEXT,
+    acquired_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    how TEXT,
+    clean INTEGER,
+    reason TEXT,
+    work TEXT
+) STRICT;
+CREATE INDEX leases_live ON leases (sandbox_id) WHERE ended_at IS NULL;
+CREATE INDEX leases_idle ON leases (sandbox_id) WHERE ended_at IS NULL AND implicit = 1 AND expires IS NULL;
+CREATE INDEX leases_work ON leases (sandbox_id) WHERE work IS NOT NULL;
+CREATE INDEX leases_sandbox ON leases (sandbox_id, id);
+CREATE INDEX leases_environment ON leases (environment_id, id);
+CREATE INDEX leases_project ON leases (project_id, id);
+
+CREATE TABLE tickets (
+    id TEXT NOT NULL PRIMARY KEY,
+    project_id TEXT NOT NULL REFERENCES projects (id),
+    environment_id TEXT NOT NULL REFERENCES environments (id),
+    sandbox_id TEXT NOT NULL REFERENCES sandboxes (id),
+    lease_id TEXT NOT NULL,
+    principal_id TEXT NOT NULL,
+    bind TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    ttl INTEGER NOT NULL,
+    max_lifetime INTEGER,
+    priority INTEGER NOT NULL,
+    rank INTEGER NOT NULL,
+    wait INTEGER NOT NULL,
+    era INTEGER NOT NULL,
+    deadline INTEGER NOT NULL,
+    terms TEXT NOT NULL,
+    status TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    ended_at INTEGER
+) STRICT;
+CREATE INDEX tickets_queue ON tickets (sandbox_id, rank, id) WHERE status = 'waiting';
+CREATE INDEX tickets_deadline ON tickets (sandbox_id, deadline) WHERE status = 'waiting';
+CREATE INDEX tickets_lease ON tickets (lease_id);
+CREATE INDEX tickets_ended ON tickets (ended_at) WHERE ended_at IS NOT NULL;
+
+-- Whether something runs in a sandbox is asked before its holder changes.
+DROP INDEX processes_unfinished;
+CREATE INDEX processes_unfinished ON processes (host_id, sandbox_id, id) WHERE ended_at IS NULL;

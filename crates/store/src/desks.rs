@@ -1,0 +1,227 @@
+//! Desks: what the rules of leases know of a sandbox. Whoever decides has the sandbox's row locked; the clock is read after that.
+
+use stead_domain::ids::{HostId, ProjectId, SandboxId};
+use stead_domain::lease::{Deadline, Desk, LeaseRecord, Moment, Rules, TicketRecord};
+use stead_domain::provider::ProviderName;
+
+use crate::error::Result;
+use crate::unit::Unit;
+use crate::value::{Row, Value};
+use crate::{leases, tickets};
+
+/// So many of those who wait are looked at for one decision.
+const HEAD: u64 = 16;
+
+/// A desk with what is kept beside it.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    pub sandbox: SandboxId,
+    pub project: ProjectId,
+    pub provider: ProviderName,
+    pub host: Option<HostId>,
+    pub desk: Desk,
+    pub leases: Vec<LeaseRecord>,
+    pub waiting: Vec<TicketRecord>,
+    pub now: Moment,
+    /// Something runs, as far as records say.
+    pub running: bool,
+    /// Why nobody is let in until somebody has looked at it.
+    pub quarantined: Option<String>,
+    pub cleaning_failures: u64,
+    /// When somebody has to look, as it is written down.
+    due: Option<Deadline>,
+    confirmed_in: Option<i64>,
+}
+
+const FIND: &str =
+    "SELECT project_id, provider, host_id, fence, dirty, not_before_era, not_before, confirmed_in, due_era, due, quarantined,
+    cleaning_failures FROM sandboxes t WHERE id = $1 AND destroyed_at IS NULL";
+
+/// Locks it and reads the clock then. `own` is this server's host, and since when this server is there.
+pub async fn lock(unit: &mut Unit, sandbox: SandboxId, rules: Rules, own: (HostId, i64)) -> Result<Option<Loaded>> {
+    let Some(row) = unit.fetch_locked(FIND, &[sandbox.into()]).await? else { return Ok(None) };
+    let now = unit.moment().await?;
+    if tickets::head(unit, sandbox, 1).await?.first().is_some_and(|first| first.ticket.deadline.era != now.era) {
+        tickets::enter_era(unit, sandbox, now).await?;
+    }
+    load(unit, sandbox, &row, rules, own).await.map(Some)
+}
+
+/// Only looks: what is decided on it may not be true any more.
+pub async fn look(unit: &mut Unit, sandbox: SandboxId, rules: Rules, own: (HostId, i64)) -> Result<Option<Loaded>> {
+    let Some(row) = unit.fetch_optional(FIND, &[sandbox.into()]).await? else { return Ok(None) };
+    load(unit, sandbox, &row, rules, own).await.map(Some)
+}
+
+async fn load(unit: &mut Unit, sandbox: SandboxId, row: &Row, rules: Rules, own: (HostId, i64)) -> Result<Loaded> {
+    let now = unit.moment().await?;
+    let mut row = row.reader();
+    let (project, provider, host): (_, _, Option<HostId>) = (row.parsed()?, row.parsed()?, row.optional_parsed()?);
+    let (fence, dirty) = (row.count()?, row.optional_count()?);
+    let mut deadline =
+        || Ok::<_, crate::StoreError>(row.optional_count()?.zip(row.optional_count()?).map(|(era, at)| Deadline { era, at }));
+    let not_before = deadline()?;
+    let confirmed_in = row.optional_integer()?;
+    let mut deadline =
+        || Ok::<_, crate::StoreError>(row.optional_count()?.zip(row.optional_count()?).map(|(era, at)| Deadline { era, at }));
+    let due = deadline()?;
+    let (quarantined, cleaning_failures) = (row.optional_text()?, row.count()?);
+    let live = leases::live(unit, sandbox).await?;
+    let mut waiting = tickets::head(unit, sandbox, HEAD + 1).await?;
+    let more_wait = waiting.len() as u64 > HEAD;
+    waiting.truncate(HEAD as usize);
+    let unconfirmed = match host {
+        None => false,
+        Some(host) if host == own.0 => confirmed_in != Some(own.1),
+        Some(host) => confirmed_in != life_of(unit, host).await?,
+    };
+    let running = is_running(unit, sandbox, host).await?;
+    let desk = Desk {
+        rules,
+        fence,
+        leases: live.iter().map(|record| record.lease).collect(),
+        waiting: waiting.iter().map(|record| record.ticket).collect(),
+        more_wait,
+        dirty,
+        unconfirmed,
+        not_before,
+    };
+    Ok(Loaded {
+        sandbox,
+        project,
+        provider,
+        host,
+        desk,
+        leases: live,
+        waiting,
+        now,
+        running,
+        quarantined,
+        cleaning_failures,
+        due,
+        confirmed_in,
+    })
+}
+
+async fn life_of(unit: &mut Unit, host: HostId) -> Result<Option<i64>> {
+    let row = unit.fetch_optional("SELECT started_at FROM hosts WHERE id = $1", &[host.into()]).await?;
+    row.map_or(Ok(None), |row| row.reader().optional_integer())
+}
+
+/// Whether a process of the sandbox is not over.
+pub async fn is_running(unit: &mut Unit, sandbox: SandboxId, host: Option<HostId>) -> Result<bool> {
+    let row = match host {
+        Some(host) => {
+            unit.fetch_optional(
+                "SELECT 1 FROM processes WHERE host_id = $1 AND sandbox_id = $2 AND ended_at IS NULL LIMIT 1",
+                &[host.into(), sandbox.into()],
+            )
+            .await?
+        }
+        None => {
+            unit.fetch_optional(
+                "SELECT 1 FROM processes WHERE host_id IS NULL AND sandbox_id = $1 AND ended_at IS NULL LIMIT 1",
+                &[sandbox.into()],
+            )
+            .await?
+        }
+    };
+    Ok(row.is_some())
+}
+
+/// Writes what has changed of the desk itself and of leases that go on. Those that began and ended are written by whoever knows why.
+pub async fn save(unit: &mut Unit, loaded: &Loaded, after: &Desk, own: (HostId, i64)) -> Result<()> {
+    let before = &loaded.desk;
+    for lease in &after.leases {
+        if before.find(lease.id).is_some_and(|known| known != lease) {
+            leases::save(unit, lease).await?;
+        }
+    }
+    let due = due(unit, loaded, after).await?;
+    // Whoever was asked has confirmed it to its own host's server.
+    let confirmed_in =
+        if before.unconfirmed && !after.unconfirmed && loaded.host == Some(own.0) { Some(own.1) } else { loaded.confirmed_in };
+    if (before.fence, before.dirty, before.not_before, loaded.due, loaded.confirmed_in)
+        != (after.fence, after.dirty, after.not_before, due, confirmed_in)
+    {
+        unit.execute(
+            "UPDATE sandboxes SET fence = $2, dirty = $3, not_before_era = $4, not_before = $5, due_era = $6, due = $7, confirmed_in = $8 WHERE id = $1",
+            &[
+                loaded.sandbox.into(),
+                after.fence.into(),
+                after.dirty.into(),
+                after.not_before.map(|moment| moment.era).into(),
+                after.not_before.map(|moment| moment.at).into(),
+                due.map(|moment| moment.era).into(),
+                due.map(|moment| moment.at).into(),
+                Value::Integer(confirmed_in),
+            ],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// Those behind the head of the queue give up in their time, too.
+async fn due(unit: &mut Unit, loaded: &Loaded, after: &Desk) -> Result<Option<Deadline>> {
+    let mut due = after.due();
+    if after.more_wait
+        && let Some(at) = tickets::first_deadline(unit, loaded.sandbox).await?
+    {
+        let first = Deadline { era: loaded.now.era, at };
+        due = Some(due.map_or(first, |due| due.earlier(first)));
+    }
+    Ok(due)
+}
+
+/// Sandboxes at which something is due, of this era or of another; the next moment when something is, if none is now.
+pub async fn due_now(unit: &mut Unit, host: HostId) -> Result<(Vec<SandboxId>, Option<u64>)> {
+    let now = unit.moment().await?;
+    let rows = unit
+        .fetch(
+            "SELECT id FROM sandboxes WHERE due IS NOT NULL AND destroyed_at IS NULL AND (due <= $1 OR due_era <> $2)
+             AND (host_id = $3 OR host_id IS NULL) ORDER BY due LIMIT 500",
+            &[now.at.into(), now.era.into(), host.into()],
+        )
+        .await?;
+    let due: Vec<SandboxId> = rows.iter().map(|row| row.reader().parsed()).collect::<Result<_>>()?;
+    let next = unit.fetch_optional("SELECT MIN(due) FROM sandboxes WHERE due > $1", &[now.at.into()]).await?;
+    let next = next.map_or(Ok(None), |row| row.reader().optional_count())?;
+    Ok((due, next.map(|next| next.saturating_sub(now.at))))
+}
+
+/// Sandboxes of a host for which a barrier is wanted, or something has to be cleaned up.
+pub async fn unsettled(unit: &mut Unit, host: HostId) -> Result<Vec<SandboxId>> {
+    let rows = unit
+        .fetch(
+            "SELECT id FROM sandboxes WHERE host_id = $1 AND destroyed_at IS NULL AND dirty IS NOT NULL AND quarantined IS NULL
+             UNION SELECT t.sandbox_id FROM leases t JOIN sandboxes s ON s.id = t.sandbox_id
+             WHERE t.ended_at IS NULL AND t.stage <> 'active' AND s.host_id = $1 AND s.quarantined IS NULL
+             UNION SELECT t.sandbox_id FROM leases t JOIN sandboxes s ON s.id = t.sandbox_id
+             WHERE t.work IS NOT NULL AND s.host_id = $1 AND s.destroyed_at IS NULL AND s.quarantined IS NULL",
+            &[host.into()],
+        )
+        .await?;
+    rows.iter().map(|row| row.reader().parsed()).collect()
+}
+
+/// Nobody uses it any more: there is nothing to look at.
+pub async fn forget_due(unit: &mut Unit, sandbox: SandboxId) -> Result<()> {
+    unit.execute("UPDATE sandboxes SET due = NULL, due_era = NULL WHERE id = $1", &[sandbox.into()]).await?;
+    Ok(())
+}
+
+/// How often in a row what a holder left could not be cleaned up.
+pub async fn cleaning_failures(unit: &mut Unit, sandbox: SandboxId) -> Result<Option<u64>> {
+    let row = unit.fetch_locked("SELECT cleaning_failures FROM sandboxes t WHERE id = $1", &[sandbox.into()]).await?;
+    row.map(|row| row.reader().count()).transpose()
+}
+
+pub async fn note_cleaning(unit: &mut Unit, sandbox: SandboxId, failures: u64, quarantined: Option<&str>) -> Result<()> {
+    unit.execute(
+        "UPDATE sandboxes SET cleaning_failures = $2, quarantined = $3 WHERE id = $1",
+        &[sandbox.into(), failures.into(), quarantined.into()],
+    )
+    .await?;
+    Ok(())
+}

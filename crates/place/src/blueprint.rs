@@ -28,6 +28,8 @@ pub struct Blueprint {
     pub run: PathBuf,
     /// Output of its processes.
     pub logs: PathBuf,
+    /// Where the highest fence of its sandbox is written down, which others may share.
+    pub fence: PathBuf,
     /// Where the prepared parts of the root are that all places of this host share.
     pub skeleton: PathBuf,
     pub hostname: String,

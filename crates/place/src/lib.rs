@@ -8,8 +8,11 @@ pub mod client;
 mod directories;
 #[cfg(feature = "steward")]
 mod errand;
+pub mod fence_file;
 pub mod log;
 pub mod protocol;
+#[cfg(feature = "steward")]
+mod remains;
 mod socket_path;
 #[cfg(any(test, feature = "steward"))]
 mod spare_directory;
@@ -20,5 +23,7 @@ mod steward;
 mod steward_lock;
 #[cfg(feature = "steward")]
 pub mod tree;
+mod warrant;
 
 pub use directories::Directories;
+pub use warrant::Warrant;

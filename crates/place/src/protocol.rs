@@ -14,12 +14,14 @@ use stead_domain::ports::PortOrder;
 use stead_domain::process::{ProcessExit, ProcessLimits, TerminalSize};
 
 use crate::blueprint::Blueprint;
+use crate::warrant::Warrant;
 
 /// Grows when an older side would misunderstand.
 ///
 /// 2: `Follow`, `Unfollow`, `Errand`, and starts that hold their output.
 /// 3: `Freeze` and `Thaw`.
-pub const PROTOCOL: u32 = 3;
+/// 4: `Barrier`, and warrants.
+pub const PROTOCOL: u32 = 4;
 
 /// The last version that a server still speaks. A steward of it keeps what runs until that is over, and is given nothing new.
 pub const LAST: u32 = PROTOCOL - 1;
@@ -45,15 +47,22 @@ pub enum Call {
     /// With the bytes.
     Stdin {
         process: ProcessId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        warrant: Option<Warrant>,
         offset: u64,
         end: bool,
     },
+    /// Without a warrant it is the server's own doing, and always heard.
     Signal {
         process: ProcessId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        warrant: Option<Warrant>,
         signal: i32,
     },
     Resize {
         process: ProcessId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        warrant: Option<Warrant>,
         size: TerminalSize,
     },
     /// Somebody follows the output of a process and has taken what lies before the offset; said again with a later one. Forgotten with the
@@ -73,9 +82,9 @@ pub enum Call {
     Sleep {
         at_once: bool,
     },
-    /// From now on nothing older than this fence runs or starts.
+    /// From when this is answered, nothing happens under a warrant before this one. Refused with [`Refusal::Stale`] when a later one was heard of.
     Barrier {
-        fence: u64,
+        warrant: Warrant,
     },
     /// The definition is now this. What may leave is held to it at once; whether the place as a whole is as it says is the answer.
     Adopt {
@@ -84,7 +93,9 @@ pub enum Call {
     /// From here on the stream is that of a process inside, which says [`FileWord::Ready`] and then hears a [`Task`]. Nothing may be sent
     /// before that.
     Errand {
-        fence: u64,
+        /// Whoever has none changes nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        warrant: Option<Warrant>,
         /// It may make files larger.
         writes: bool,
     },
@@ -130,12 +141,25 @@ pub enum Opening {
     Steward(Word),
 }
 
+impl Errand {
+    /// Whether files are other ones afterwards.
+    pub fn changes(&self) -> bool {
+        match &self.order {
+            FileOrder::Write { .. } | FileOrder::Append { .. } | FileOrder::MakeDirectory { .. } | FileOrder::Unpack { .. } => true,
+            FileOrder::Remove { .. } | FileOrder::Move { .. } | FileOrder::Copy { .. } => true,
+            FileOrder::Stat { .. } | FileOrder::List { .. } | FileOrder::Read { .. } | FileOrder::Pack { .. } => false,
+            FileOrder::Find(_) | FileOrder::Grep(_) | FileOrder::Watch { .. } => false,
+        }
+    }
+}
+
 impl Call {
     /// The version that brought it. Whoever is older does not understand it, and hangs up.
     pub fn since(&self) -> u32 {
         match self {
             Self::Follow { .. } | Self::Unfollow { .. } | Self::Errand { .. } => 2,
             Self::Freeze { .. } | Self::Thaw => 3,
+            Self::Barrier { .. } => 4,
             _ => 1,
         }
     }
@@ -155,7 +179,8 @@ pub struct Start {
     pub timeout_milliseconds: Option<u64>,
     #[serde(default)]
     pub limits: ProcessLimits,
-    pub fence: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warrant: Option<Warrant>,
     /// Nothing of its output is given up before those who follow it have taken it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hold: bool,
@@ -179,6 +204,8 @@ pub enum Word {
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Answer {
     Done,
+    /// Done, and nothing is inside any more: the steward is gone in a moment.
+    Left,
     /// It was started before and is not kept any more: what is written down says how it went.
     Known,
     Hello {
@@ -194,7 +221,7 @@ pub enum Answer {
     },
     Activity {
         processes: u64,
-        /// Programs that commands left behind when they ended.
+        /// Whatever else is inside and may change something: programs that commands left behind when they ended, and errands that write.
         #[serde(default)]
         background: u64,
         cpu_milliseconds: u64,
@@ -219,6 +246,10 @@ pub enum Refusal {
     },
     NoTerminal,
     Fenced,
+    /// This fence was heard of, and the barrier is not after it.
+    Stale {
+        fence: u64,
+    },
     /// The place could not be made.
     CannotBeMade {
         message: String,
@@ -324,7 +355,7 @@ mod tests {
     #[test]
     fn messages_arrive_in_any_pieces() {
         let process = ProcessId::new(&stead_testing::context(1).0);
-        let first = Request { number: 1, call: Call::Stdin { process, offset: 7, end: false } };
+        let first = Request { number: 1, call: Call::Stdin { process, warrant: None, offset: 7, end: false } };
         let second = Request { number: 2, call: Call::Activity };
         let mut wire = encode(&first, b"bytes").unwrap();
         wire.extend(encode(&second, b"").unwrap());

@@ -15,7 +15,7 @@ use stead_sandbox::{Skeleton, bury_children, fork_apart, locate_arguments, messa
 
 use crate::blueprint::{ENCLOSED, Order};
 use crate::protocol::LARGEST;
-use crate::{Directories, steward, steward_lock};
+use crate::{Directories, remains, steward, steward_lock};
 
 /// No definition comes near it.
 const LONGEST_ORDER: u64 = 64 << 20;
@@ -100,5 +100,9 @@ fn clear(available: &Availability, run: &Path) {
     let Ok(Some(held)) = steward_lock::take_left(run) else { return };
     let name = run.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     steward::clear_group(available, name);
+    // The directory goes last, and only when nobody is left of whom it tells. Whoever waits for that asks again.
+    if !remains::are_gone(run).unwrap_or(false) {
+        return;
+    }
     let _ = steward_lock::remove(run, held);
 }

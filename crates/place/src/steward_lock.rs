@@ -3,7 +3,7 @@
 #[cfg(any(test, feature = "steward"))]
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 #[cfg(any(test, feature = "steward"))]
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -67,7 +67,7 @@ fn lock(directory: &Path) -> io::Result<Locked> {
 }
 
 /// Whether a directory that was opened under a name still has it: those of environments that sleep become others'.
-pub fn is_at(held: &OwnedFd, directory: &Path) -> bool {
+pub fn is_at(held: impl AsFd, directory: &Path) -> bool {
     match (rustix::fs::fstat(held), rustix::fs::stat(directory)) {
         (Ok(ours), Ok(now)) => (now.st_dev, now.st_ino) == (ours.st_dev, ours.st_ino),
         _ => false,

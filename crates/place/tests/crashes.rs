@@ -154,7 +154,8 @@ async fn a_killed_spawner_is_replaced_and_its_stewards_go_on() {
     let other = house.start("true");
     house.stewards.start(&house.blueprint(second), &other).await.unwrap();
     assert_eq!(house.until_over(second, other.process).await.exit.unwrap().code, Some(0));
-    let written = house.stewards.call(first, Call::Stdin { process: start.process, offset: 0, end: true }, b"x\n").await.unwrap();
+    let written =
+        house.stewards.call(first, Call::Stdin { process: start.process, warrant: None, offset: 0, end: true }, b"x\n").await.unwrap();
     assert!(matches!(written, Answer::Written { offset: 2 }));
     assert_eq!(house.until_over(first, start.process).await.exit.unwrap().code, Some(0));
     assert_eq!(house.text(first, start.process, None).await, "before\nafter\n");

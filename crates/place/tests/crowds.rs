@@ -25,7 +25,7 @@ async fn the_limit_of_open_files_counts_inside_and_not_for_the_keeper() {
         waiting.push(start.process);
     }
     for process in waiting {
-        let stdin = stead_place::protocol::Call::Stdin { process, offset: 0, end: true };
+        let stdin = stead_place::protocol::Call::Stdin { process, warrant: None, offset: 0, end: true };
         house.stewards.call(environment, stdin, b"go\n").await.unwrap();
         assert_eq!(house.until_over(environment, process).await.exit.unwrap().code, Some(0));
         assert_eq!(house.text(environment, process, None).await, "128\n");

@@ -8,6 +8,7 @@ use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use stead_domain::changes::EntryType;
 use stead_domain::files::{FileEntry, FileOrder, FileProblem};
 use stead_domain::ids::EnvironmentId;
+use stead_place::Warrant;
 use stead_place::blueprint::WorkspaceKind;
 use stead_place::client::Trouble;
 use stead_place::protocol::{Answer, Call, Errand, Refusal};
@@ -190,11 +191,11 @@ async fn an_errand_that_is_cut_off_leaves_nothing() {
     std::fs::write(workspace.join("file"), "before").unwrap();
     let order = Errand { directory: "/workspace".into(), order: write("file") };
     // Whoever sends goes away.
-    let mut stream = house.stewards.errand(&blueprint, 0, &order).await.unwrap();
+    let mut stream = house.stewards.errand(&blueprint, Some(Warrant::default()), &order).await.unwrap();
     stream.send(&[7; 300_000]).await.unwrap();
     drop(stream);
     // Or the environment is stopped.
-    let mut stream = house.stewards.errand(&blueprint, 0, &order).await.unwrap();
+    let mut stream = house.stewards.errand(&blueprint, Some(Warrant::default()), &order).await.unwrap();
     stream.send(&[7; 300_000]).await.unwrap();
     house.stewards.sleep(blueprint.environment, true).await.unwrap();
     assert!(matches!(stream.next().await, Err(Trouble::Gone)));
@@ -202,9 +203,16 @@ async fn an_errand_that_is_cut_off_leaves_nothing() {
     assert_eq!(std::fs::read_dir(&workspace).unwrap().count(), 1);
     // Who is older than the fence gets nothing.
     house.stewards.awaken(&blueprint).await.unwrap();
-    house.stewards.call(blueprint.environment, stead_place::protocol::Call::Barrier { fence: 5 }, &[]).await.unwrap();
-    assert!(matches!(house.stewards.errand(&blueprint, 4, &order).await, Err(Trouble::Refused(Refusal::Fenced))));
-    house.stewards.errand(&blueprint, 5, &order).await.unwrap();
+    house
+        .stewards
+        .call(blueprint.environment, stead_place::protocol::Call::Barrier { warrant: Warrant { fence: 5, lease: None } }, &[])
+        .await
+        .unwrap();
+    assert!(matches!(
+        house.stewards.errand(&blueprint, Some(Warrant { fence: 4, lease: None }), &order).await,
+        Err(Trouble::Refused(Refusal::Fenced))
+    ));
+    house.stewards.errand(&blueprint, Some(Warrant { fence: 5, lease: None }), &order).await.unwrap();
     house.stewards.sleep(blueprint.environment, true).await.unwrap();
 }
 
@@ -230,7 +238,7 @@ async fn neither_init_nor_an_errand_tells_others_inside_of_the_host() {
     let environment = EnvironmentId::new(&house.context);
     let blueprint = house.blueprint(environment);
     let watch = Errand { directory: "/workspace".into(), order: FileOrder::Watch { path: path("."), recursive: false } };
-    let mut watching = house.stewards.errand(&blueprint, 0, &watch).await.unwrap();
+    let mut watching = house.stewards.errand(&blueprint, Some(Warrant::default()), &watch).await.unwrap();
     watching.next().await.unwrap();
     let look = house.start(
         "for d in /proc/[0-9]*; do name=$(tr '\\0' ' ' < $d/cmdline); cat $d/maps > /dev/null 2>&1 && how=open || how=closed; echo $how: $name; done",

@@ -74,7 +74,9 @@ async fn a_second_server_finds_everything() {
     let second = stewards(&house.data);
     let seen = second.progress(environment, start.process).await.unwrap().unwrap();
     assert_eq!(seen.exit, None);
-    let stdin = |offset, bytes: &'static [u8]| second.call(environment, Call::Stdin { process: start.process, offset, end: false }, bytes);
+    let stdin = |offset, bytes: &'static [u8]| {
+        second.call(environment, Call::Stdin { process: start.process, warrant: None, offset, end: false }, bytes)
+    };
     assert!(matches!(stdin(0, b"wo").await.unwrap(), Answer::Written { offset: 2 }));
     assert!(matches!(stdin(0, b"word\n").await.unwrap(), Answer::Written { offset: 5 }));
     assert_eq!(until_over(&second, environment, start.process).await.exit.unwrap().code, Some(0));
@@ -112,7 +114,7 @@ async fn deadlines_signals_and_sleep_end_a_process() {
     while seen.end == 0 {
         seen = house.stewards.further(environment, signaled.process, &seen).await.unwrap().unwrap();
     }
-    house.stewards.call(environment, Call::Signal { process: signaled.process, signal: 10 }, &[]).await.unwrap();
+    house.stewards.call(environment, Call::Signal { process: signaled.process, warrant: None, signal: 10 }, &[]).await.unwrap();
     assert_eq!(house.until_over(environment, signaled.process).await.exit.unwrap().code, Some(7));
     let stubborn = house.start("trap '' TERM; sleep 60");
     house.stewards.start(&blueprint, &stubborn).await.unwrap();
@@ -184,8 +186,12 @@ async fn a_terminal_is_one() {
         seen = house.stewards.further(environment, start.process, &seen).await.unwrap().unwrap();
     }
     let size = TerminalSize { rows: 40, cols: 90 };
-    house.stewards.call(environment, Call::Resize { process: start.process, size }, &[]).await.unwrap();
-    house.stewards.call(environment, Call::Stdin { process: start.process, offset: 0, end: false }, b"typed\n").await.unwrap();
+    house.stewards.call(environment, Call::Resize { process: start.process, warrant: None, size }, &[]).await.unwrap();
+    house
+        .stewards
+        .call(environment, Call::Stdin { process: start.process, warrant: None, offset: 0, end: false }, b"typed\n")
+        .await
+        .unwrap();
     assert_eq!(house.until_over(environment, start.process).await.exit.unwrap().code, Some(0));
     assert_eq!(house.text(environment, start.process, None).await, "30 100\r\ntyped\r\n40 90\r\ntyped\r\n");
     house.stewards.sleep(environment, true).await.unwrap();

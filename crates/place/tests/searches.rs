@@ -104,7 +104,7 @@ async fn files_are_found_by_name_and_by_content() {
 
 async fn watch(house: &House, blueprint: &Blueprint, start: &str, recursive: bool) -> ErrandStream {
     let order = Errand { directory: "/workspace".into(), order: FileOrder::Watch { path: path(start), recursive } };
-    let mut stream = house.stewards.errand(blueprint, 0, &order).await.unwrap();
+    let mut stream = house.stewards.errand(blueprint, None, &order).await.unwrap();
     assert_eq!(stream.next().await.unwrap().0, FileWord::Begun);
     stream
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use stead_domain::files::{FileOrder, FileProblem, FileWord};
 use stead_domain::ids::EnvironmentId;
+use stead_place::Warrant;
 use stead_place::blueprint::Blueprint;
 use stead_place::protocol::Errand;
 use tar::{EntryType, Header};
@@ -186,7 +187,7 @@ async fn an_archive_of_very_many_entries_needs_no_more_memory_than_another() {
     let blueprint = house.blueprint(EnvironmentId::new(&house.context));
     let count: u64 = if std::env::var_os("STEAD_PROVE").is_some() { 1_000_000 } else { 5_000 };
     let order = Errand { directory: "/workspace".into(), order: unpack("/tmp/many") };
-    let mut stream = house.stewards.errand(&blueprint, 0, &order).await.unwrap();
+    let mut stream = house.stewards.errand(&blueprint, Some(Warrant::default()), &order).await.unwrap();
     for number in 0..count {
         let piece = if number % 3 == 0 {
             entry(EntryType::Directory, format!("d{}/e{number}", number / 1000).as_bytes(), b"", 0o755, b"")
@@ -220,7 +221,7 @@ async fn what_is_cut_off_in_the_middle_is_not_there() {
     let archive = [file("first", "whole"), big].concat();
     let order = Errand { directory: "/workspace".into(), order: unpack("t") };
     for _ in 0..2 {
-        let mut stream = house.stewards.errand(&blueprint, 0, &order).await.unwrap();
+        let mut stream = house.stewards.errand(&blueprint, Some(Warrant::default()), &order).await.unwrap();
         for piece in archive[..2_000_000].chunks(100_000) {
             stream.send(piece).await.unwrap();
         }
@@ -243,7 +244,7 @@ async fn files_without_end_and_files_that_change_do_no_harm() {
     assert_eq!(errand(&house, &blueprint, last, None).await.unwrap().bytes, [0, 0, 0]);
     // Whoever has seen enough goes, and nobody reads on for them.
     let order = Errand { directory: "/workspace".into(), order: pack("sparse") };
-    let mut stream = house.stewards.errand(&blueprint, 0, &order).await.unwrap();
+    let mut stream = house.stewards.errand(&blueprint, Some(Warrant::default()), &order).await.unwrap();
     for _ in 0..10 {
         stream.next().await.unwrap();
     }

@@ -7,6 +7,7 @@ mod house;
 use house::{House, stewards_speaking};
 use stead_domain::ids::EnvironmentId;
 use stead_domain::process::ExitCause;
+use stead_place::Warrant;
 use stead_place::client::Trouble;
 use stead_place::protocol::{Answer, Call, LAST, PROTOCOL, Start};
 
@@ -41,7 +42,7 @@ async fn a_steward_of_the_last_version_keeps_what_runs_and_takes_nothing_new() {
     let follower = house.stewards.follow(environment, start.process, 7).await.unwrap().unwrap();
     assert!(follower.reached(7));
     drop(follower);
-    let stdin = Call::Stdin { process: start.process, offset: 0, end: false };
+    let stdin = Call::Stdin { process: start.process, warrant: None, offset: 0, end: false };
     assert!(matches!(house.stewards.call(environment, stdin, b"word\n").await.unwrap(), Answer::Written { offset: 5 }));
     assert_eq!(house.until_over(environment, start.process).await.exit.unwrap().code, Some(4));
     assert_eq!(house.text(environment, start.process, None).await, "before\nword\n");
@@ -62,7 +63,7 @@ async fn a_steward_of_the_last_version_really_does_not_know_the_new_calls() {
     earlier.start(&house.blueprint(environment), &start).await.unwrap();
     // Whoever made it takes it for one of its own, until it hangs up.
     let first = earlier.find(environment).await.unwrap().unwrap();
-    let call = || Call::Freeze { at_most_milliseconds: 1 };
+    let call = || Call::Barrier { warrant: Warrant { fence: 1, lease: None } };
     assert!(matches!(first.call(call(), &[]).await, Err(Trouble::Gone)));
     assert!(matches!(earlier.call(environment, call(), &[]).await, Err(Trouble::Broken(_))));
     assert_eq!(earlier.progress(environment, start.process).await.unwrap().unwrap().exit, None);
@@ -79,7 +80,7 @@ async fn what_a_steward_keeps_that_nobody_understands_is_read_and_ended() {
     let seen = house.stewards.progress(environment, start.process).await.unwrap().unwrap();
     assert_eq!((seen.end, seen.exit), (7, None));
     assert_eq!(house.text(environment, start.process, None).await, "before\n");
-    let signal = Call::Signal { process: start.process, signal: 15 };
+    let signal = Call::Signal { process: start.process, warrant: None, signal: 15 };
     assert!(matches!(house.stewards.call(environment, signal, &[]).await, Err(Trouble::Foreign { .. })));
     let other = house.start("true");
     assert!(matches!(house.stewards.start(&blueprint, &other).await, Err(Trouble::Draining(running)) if running == [start.process]));

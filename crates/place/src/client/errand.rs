@@ -11,6 +11,7 @@ use tokio::net::UnixStream;
 
 use super::{Trouble, handed};
 use crate::protocol::{Answer, Call, Decoder, Opening, Request, Sent, Task, Word, encode};
+use crate::warrant::Warrant;
 
 /// As much as is said at once inside.
 const PIECE: usize = 256 << 10;
@@ -24,10 +25,10 @@ pub struct ErrandStream {
 
 impl ErrandStream {
     /// Has a steward hand its end of the stream to a process inside, and tells that one what to do.
-    pub(super) async fn open(stream: UnixStream, fence: u64, task: &Task) -> Result<Self, Trouble> {
+    pub(super) async fn open(stream: UnixStream, warrant: Option<Warrant>, task: &Task) -> Result<Self, Trouble> {
         let writes = matches!(task, Task::Files(errand) if errand.order.writes());
         let mut opened = Self { stream, decoder: Decoder::default() };
-        opened.write(&Request { number: 0, call: Call::Errand { fence, writes } }, &[]).await?;
+        opened.write(&Request { number: 0, call: Call::Errand { warrant, writes } }, &[]).await?;
         loop {
             match opened.take::<Opening>().await?.0 {
                 Opening::Inside(FileWord::Ready) => break,

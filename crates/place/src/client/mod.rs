@@ -1,7 +1,9 @@
 //! The server's side: which environments are awake, and how to speak to their stewards.
 
+mod barrier;
 mod connection;
 mod errand;
+mod foreign;
 mod handed;
 mod outgoing;
 mod spawner;

@@ -19,17 +19,18 @@ use super::{Connection, ErrandStream, Follower, Spawner, Trouble, handed};
 use crate::blueprint::Blueprint;
 use crate::log::{self, Found, Mark};
 use crate::protocol::{Answer, Call, Errand, PROTOCOL, Progress, Refusal, Start, Task};
+use crate::warrant::Warrant;
 use crate::{Directories, socket_path, steward_lock};
 
 /// How often a steward that is just leaving is waited for, and how long each time.
-const LEAVING: usize = 2000;
+pub(super) const LEAVING: usize = 2000;
 /// Reading so much takes less time than handing it to another thread: it was written a moment ago.
 const LITTLE: usize = 64 << 10;
 /// How often one is started again that ends without a word.
 const SILENT: usize = 3;
 /// How often files are looked at whose writer cannot be asked.
 const LOOK: Duration = Duration::from_millis(500);
-const MOMENT: Duration = Duration::from_millis(1);
+pub(super) const MOMENT: Duration = Duration::from_millis(1);
 
 /// The stream to one steward, made by one caller at a time.
 type Slot = Arc<AsyncMutex<Option<Arc<Connection>>>>;
@@ -51,6 +52,10 @@ impl Stewards {
     }
 
     pub fn spawner(&self) -> &Spawner {
+        &self.spawner
+    }
+
+    pub(super) fn shared_spawner(&self) -> &Arc<Spawner> {
         &self.spawner
     }
 
@@ -220,13 +225,17 @@ impl Stewards {
         Err(Trouble::Broken("the keeper of the environment leaves again and again".to_owned()))
     }
 
-    /// Has something done inside, by a process of its own; wakes the environment for it.
-    pub async fn errand(&self, blueprint: &Blueprint, fence: u64, errand: &Errand) -> Result<ErrandStream, Trouble> {
+    /// Has something done inside, by a process of its own; wakes the environment for it. Who only reads needs no warrant, and is always heard.
+    pub async fn errand(&self, blueprint: &Blueprint, warrant: Option<Warrant>, errand: &Errand) -> Result<ErrandStream, Trouble> {
+        let warrant = warrant.filter(|_| errand.changes());
+        if warrant.is_none() && errand.changes() {
+            return Err(Trouble::Broken("nothing is changed inside without a warrant; this is a fault of the server".to_owned()));
+        }
         let task = Task::Files(errand.clone());
         let mut attempts = Attempts::default();
         loop {
             drop(self.awaken(blueprint).await?);
-            if let Some(opened) = attempts.judge(self.send_inside(blueprint.environment, fence, &task).await).await? {
+            if let Some(opened) = attempts.judge(self.send_inside(blueprint.environment, warrant, &task).await).await? {
                 return Ok(opened);
             }
         }
@@ -236,7 +245,6 @@ impl Stewards {
     pub async fn ask_about_ports(
         &self,
         environment: EnvironmentId,
-        fence: u64,
         order: PortOrder,
     ) -> Result<Option<(PortWord, Option<TcpStream>)>, Trouble> {
         let mut attempts = Attempts::default();
@@ -245,7 +253,7 @@ impl Stewards {
             if connection.is_draining() {
                 return Err(Trouble::Draining(connection.running()));
             }
-            let opened = self.send_inside(environment, fence, &Task::Ports(order)).await;
+            let opened = self.send_inside(environment, None, &Task::Ports(order)).await;
             if let Some(opened) = attempts.judge(opened).await? {
                 let (word, handed) = opened.about_ports().await?;
                 let handed = handed.map(|handed| handed::as_connection(handed).map_err(broken)).transpose()?;
@@ -254,9 +262,9 @@ impl Stewards {
         }
     }
 
-    async fn send_inside(&self, environment: EnvironmentId, fence: u64, task: &Task) -> Result<ErrandStream, Trouble> {
+    async fn send_inside(&self, environment: EnvironmentId, warrant: Option<Warrant>, task: &Task) -> Result<ErrandStream, Trouble> {
         match connect(&self.directories.run(environment)).await {
-            Ok(stream) => ErrandStream::open(stream, fence, task).await,
+            Ok(stream) => ErrandStream::open(stream, warrant, task).await,
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => Err(Trouble::Gone),
             Err(error) => Err(broken(error)),
         }
@@ -371,7 +379,9 @@ impl Stewards {
                     self.kill_foreign(environment).await?;
                     continue;
                 }
-                Ok(None) => break,
+                // One that was killed left something behind.
+                Ok(None) if self.clear_left(environment).await? => return Ok(()),
+                Ok(None) => continue,
                 Ok(Some(connection)) => connection,
                 Err(trouble) => return Err(trouble),
             };
@@ -381,45 +391,6 @@ impl Stewards {
                 Err(trouble) => return Err(trouble),
             }
         }
-        // One that was killed left something behind.
-        let directory = self.directories.run(environment);
-        for _ in 0..LEAVING {
-            if !directory.exists() {
-                return Ok(());
-            }
-            let (spawner, left) = (Arc::clone(&self.spawner), directory.clone());
-            spawn_blocking(move || spawner.clear(left)).await.map_err(broken)?.map_err(broken)?;
-            tokio::time::sleep(MOMENT).await;
-        }
-        Err(Trouble::Broken(format!("what a killed keeper left in {} cannot be removed", directory.display())))
-    }
-
-    /// Makes room where a steward is that cannot be spoken to and keeps nothing that runs.
-    async fn end_foreign(&self, environment: EnvironmentId) -> Result<(), Trouble> {
-        let running = self.unfinished(environment).await?;
-        if running.is_empty() { self.kill_foreign(environment).await } else { Err(Trouble::Draining(running)) }
-    }
-
-    /// What the files do not say the end of.
-    pub async fn unfinished(&self, environment: EnvironmentId) -> Result<Vec<ProcessId>, Trouble> {
-        let logs = self.directories.logs(environment);
-        spawn_blocking(move || log::unfinished(&logs)).await.map_err(broken)?.map_err(broken)
-    }
-
-    /// Ends a steward that cannot be asked to end. Everything inside goes with it, at once.
-    async fn kill_foreign(&self, environment: EnvironmentId) -> Result<(), Trouble> {
-        // Whoever listens is alive for as long as it answers, so its number is still its own.
-        let Ok(stream) = connect(&self.directories.run(environment)).await else { return Ok(()) };
-        let pid = stream.peer_cred().map_err(broken)?.pid().and_then(rustix::process::Pid::from_raw);
-        let steward = pid.map(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()));
-        if let Some(Ok(steward)) = steward {
-            match rustix::process::pidfd_send_signal(&steward, rustix::process::Signal::KILL) {
-                Err(rustix::io::Errno::SRCH) => {}
-                outcome => outcome.map_err(broken)?,
-            }
-        }
-        tokio::time::sleep(MOMENT).await;
-        Ok(())
     }
 
     /// Has removed what stewards left that did not end by themselves. Blocks for a moment.
@@ -490,7 +461,7 @@ impl Attempts {
     }
 }
 
-async fn connect(directory: &std::path::Path) -> io::Result<UnixStream> {
+pub(super) async fn connect(directory: &std::path::Path) -> io::Result<UnixStream> {
     let (held, path) = socket_path::short(directory)?;
     let stream = match UnixStream::connect(path).await {
         // Whoever listened left before it took us: as if nobody had listened.
@@ -504,7 +475,7 @@ async fn connect(directory: &std::path::Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-fn broken(error: impl std::fmt::Display) -> Trouble {
+pub(super) fn broken(error: impl std::fmt::Display) -> Trouble {
     Trouble::Broken(error.to_string())
 }
 

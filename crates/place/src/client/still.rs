@@ -6,7 +6,7 @@ use std::time::Duration;
 use stead_domain::ids::EnvironmentId;
 
 use super::{Connection, Stewards, Trouble};
-use crate::protocol::{Call, Refusal};
+use crate::protocol::Call;
 
 pub struct Still {
     connection: Arc<Connection>,
@@ -19,10 +19,6 @@ impl Stewards {
     pub async fn freeze(&self, environment: EnvironmentId, at_most: Duration) -> Result<Option<Still>, Trouble> {
         let call = Call::Freeze { at_most_milliseconds: at_most.as_millis() as u64 };
         let Some(connection) = self.find(environment).await? else { return Ok(None) };
-        if !connection.understands(&call) {
-            let message = "whoever keeps the environment is of an older version, and cannot do that".to_owned();
-            return Err(Trouble::Refused(Refusal::CannotStandStill { message }));
-        }
         // Before it is asked for: whoever is cut off while it waits lets go of it all the same.
         let mut still = Still { connection, told: false };
         let outcome = still.connection.call(call, &[]).await;
@@ -33,7 +29,7 @@ impl Stewards {
 }
 
 impl Still {
-    /// Refused with [`Refusal::Thawed`] when it did not stand still all the time.
+    /// Refused with [`crate::protocol::Refusal::Thawed`] when it did not stand still all the time.
     pub async fn thaw(mut self) -> Result<(), Trouble> {
         self.told = true;
         self.connection.call(Call::Thaw, &[]).await.map(drop)

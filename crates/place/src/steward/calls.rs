@@ -18,6 +18,7 @@ use super::{GRACE, Leaving, Steward, clock};
 use crate::blueprint::Blueprint;
 use crate::log::{self, Caps, LogWriter};
 use crate::protocol::{Answer, Call, Refusal, Request, Start};
+use crate::warrant::Warrant;
 
 /// Tells a program which process it belongs to, and us who belongs to it.
 const MARK: &str = "STEAD_PROCESS";
@@ -34,9 +35,11 @@ impl Steward {
         let answered = match request.call {
             Call::Hello { .. } => Ok(Some(self.hello())),
             Call::Start(start) => self.start(peer, number, &start),
-            Call::Stdin { process, offset, end } => self.stdin(process, offset, bytes, end).map(Some),
-            Call::Signal { process, signal } => self.signal(process, signal).map(Some),
-            Call::Resize { process, size } => self.resize(process, size).map(Some),
+            Call::Stdin { process, warrant, offset, end } => {
+                self.admit(warrant).and_then(|()| self.stdin(process, offset, bytes, end)).map(Some)
+            }
+            Call::Signal { process, warrant, signal } => self.admit(warrant).and_then(|()| self.signal(process, signal)).map(Some),
+            Call::Resize { process, warrant, size } => self.admit(warrant).and_then(|()| self.resize(process, size)).map(Some),
             Call::Follow { process, follower, offset } => self.follow(process, (peer, follower), offset).map(Some),
             Call::Unfollow { process, follower } => self.unfollow(process, (peer, follower)).map(Some),
             Call::Activity => Ok(Some(self.activity())),
@@ -44,9 +47,9 @@ impl Steward {
                 self.sleep(peer, number, at_once);
                 Ok(None)
             }
-            Call::Barrier { fence } => self.barrier(fence).map(Some),
+            Call::Barrier { warrant } => self.barrier(peer, number, warrant),
             Call::Adopt { blueprint } => self.adopt(*blueprint).map(Some),
-            Call::Errand { fence, writes } => self.errand(peer, fence, writes).map(|()| None),
+            Call::Errand { warrant, writes } => self.errand(peer, warrant, writes).map(|()| None),
             Call::Freeze { at_most_milliseconds } => self.freeze(peer, number, at_most_milliseconds),
             Call::Thaw => self.thaw(peer).map(Some),
         };
@@ -64,12 +67,10 @@ impl Steward {
     }
 
     /// Hands the stream to a process inside. From then on that one answers.
-    fn errand(&mut self, peer: u64, fence: u64, writes: bool) -> Result<(), Refusal> {
+    fn errand(&mut self, peer: u64, warrant: Option<Warrant>, writes: bool) -> Result<(), Refusal> {
+        self.admit(warrant)?;
         if self.leaving.is_some() || self.inside.is_over() {
             return Err(Refusal::Leaving);
-        }
-        if fence < self.fence {
-            return Err(Refusal::Fenced);
         }
         if let Some(disk) = &mut self.disk {
             if writes && disk.is_full() {
@@ -81,7 +82,9 @@ impl Steward {
         let place = self.inside.place().map_err(|error| failed(error.to_string()))?;
         if let Some(peer) = self.peers.remove(&peer) {
             let stream = peer.into_stream().map_err(|error| failed(error.to_string()))?;
+            self.errands.hand(&stream, warrant.is_some()).map_err(|error| failed(error.to_string()))?;
             place.errand(stream.as_fd()).map_err(|error| failed(error.to_string()))?;
+            self.hear_of(warrant);
         }
         Ok(())
     }
@@ -91,11 +94,13 @@ impl Steward {
         if self.processes.contains_key(&start.process) {
             return Ok(Some(Answer::Done));
         }
+        if let Err(fenced) = self.admit(start.warrant) {
+            // What ran once never runs again, and that can be told whoever asks.
+            let ran = log::trace(&self.blueprint.logs, start.process).unwrap_or(false);
+            return if ran { Ok(Some(Answer::Known)) } else { Err(fenced) };
+        }
         if self.leaving.is_some() || self.inside.is_over() {
             return Err(Refusal::Leaving);
-        }
-        if start.fence < self.fence {
-            return Err(Refusal::Fenced);
         }
         // A trace is there before the process is: whoever asks again after a crash in between finds it, and it never begins twice.
         let full = |error: io::Error| Refusal::StorageFull { message: error.to_string() };
@@ -119,6 +124,7 @@ impl Steward {
             let _ = log::remove(&self.blueprint.logs, start.process);
             return Err(error);
         }
+        self.hear_of(start.warrant);
         Ok(None)
     }
 
@@ -155,7 +161,7 @@ impl Steward {
                 },
             )?,
         };
-        let mut kept = Kept::new(start.process, number, start.fence, log, stdin, peer, request);
+        let mut kept = Kept::new(start.process, number, start.warrant, log, stdin, peer, request);
         kept.terminal = start.terminal.is_some();
         kept.may_not_write = full;
         kept.followers = (start.hold && self.protocol >= 2).then(|| Followers::expected(kept.started));
@@ -235,10 +241,10 @@ impl Steward {
         Ok(Answer::Done)
     }
 
-    fn activity(&self) -> Answer {
+    fn activity(&mut self) -> Answer {
         let usage = self.inside.usage();
         let processes = self.processes.values().filter(|kept| kept.runs()).count();
-        let background = self.inside.strays(processes);
+        let background = self.inside.strays(processes, self.errands.under_way());
         let processes = processes as u64;
         Answer::Activity { processes, background, cpu_milliseconds: usage.cpu_milliseconds, memory_bytes: usage.memory_bytes }
     }

@@ -139,25 +139,6 @@ impl Steward {
         }
     }
 
-    pub(super) fn barrier(&mut self, fence: u64) -> Result<Answer, Refusal> {
-        self.fence = self.fence.max(fence);
-        let older: Vec<u64> = {
-            let older = self.processes.values_mut().filter(|kept| kept.runs() && kept.fence < fence);
-            older
-                .map(|kept| {
-                    kept.ended_by = Some(ExitCause::Fenced);
-                    kept.number
-                })
-                .collect()
-        };
-        if !older.is_empty() {
-            // What they left behind cannot be told apart from them: everything inside goes.
-            self.inside.end();
-            self.end_what_is_left(ExitCause::Fenced);
-        }
-        Ok(Answer::Done)
-    }
-
     /// When something is due, if nothing happens before.
     pub(super) fn due(&self) -> Option<u64> {
         let kept = self.processes.values();
@@ -320,7 +301,7 @@ impl Steward {
         self.tell();
         self.inside.clean_up();
         for (peer, number) in self.leaving.take().map(|leaving| leaving.asked_by).unwrap_or_default() {
-            self.answer(peer, number, Answer::Done);
+            self.answer(peer, number, Answer::Left);
         }
         for (_, peer) in mem::take(&mut self.peers) {
             peer.finish();

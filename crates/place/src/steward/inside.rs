@@ -11,6 +11,7 @@ use stead_egress::policy::{Access, Policy, PolicyText};
 use stead_sandbox::cgroup::{Availability, Freezer, Group, Limits};
 use stead_sandbox::{Bind, Event, Network, Outlet, Outlets, Overlay, Place, Plan, RootView, Skeleton};
 
+use super::errands::UnderWay;
 use crate::blueprint::{self, Blueprint, PROXY_PORT, WorkspaceKind};
 use crate::protocol::Refusal;
 
@@ -137,14 +138,23 @@ impl Inside {
         self.place.is_some() && children(self.pid).next().is_some()
     }
 
-    /// How many programs run beside those that were asked for: what commands left behind when they ended, each with whatever it started.
-    pub fn strays(&self, asked_for: usize) -> u64 {
+    /// Whether nobody is there beside init. The kernel lists somebody at every moment where somebody is; where it does not say, somebody may be.
+    pub fn is_surely_empty(&self) -> bool {
+        self.place.is_none() || list_children(self.pid).is_ok_and(|list| list.is_empty())
+    }
+
+    /// How many there are beside the processes that were asked for and that may change something: what commands left behind when they ended, each
+    /// with whatever it started, and errands that do not only read. A program may call itself one, but there are not more than were handed in.
+    pub fn strays(&self, asked_for: usize, errands: UnderWay) -> u64 {
         let is_errand = |pid: &i32| {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             line.split(|byte| *byte == 0).next() == Some(stead_sandbox::ERRAND_NAME)
         };
-        let all = if self.place.is_some() { children(self.pid).filter(|pid| !is_errand(pid)).count() } else { 0 };
-        all.saturating_sub(asked_for) as u64
+        let all: Vec<i32> = if self.place.is_some() { children(self.pid).collect() } else { Vec::new() };
+        let called_errands = all.iter().filter(|pid| is_errand(pid)).count();
+        let programs = (all.len() - called_errands).saturating_sub(asked_for);
+        let posing = called_errands.saturating_sub(errands.reading + errands.changing);
+        (programs + posing + errands.changing) as u64
     }
 
     /// Removes what is left on the host when everything inside has ended.
@@ -225,8 +235,12 @@ pub fn clear_group(available: &Availability, name: &str) {
 
 /// Processes that this one is the parent of, as the kernel lists them.
 fn children(pid: i32) -> impl Iterator<Item = i32> {
-    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>().into_iter()
+    list_children(pid).unwrap_or_default().into_iter()
+}
+
+fn list_children(pid: i32) -> io::Result<Vec<i32>> {
+    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+    Ok(list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
 }
 
 /// Processor time and memory of a process and everything below it. Whoever comes or goes meanwhile may be missed.

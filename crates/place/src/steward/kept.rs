@@ -12,6 +12,7 @@ use super::followers::{Follower, Followers};
 use super::stdin::Stdin;
 use crate::log::{Kind, LogWriter};
 use crate::protocol::Progress;
+use crate::warrant::Warrant;
 
 /// As much as a pipe can hold.
 pub const PIPE: usize = 1 << 20;
@@ -27,7 +28,8 @@ pub struct Kept {
     pub id: ProcessId,
     /// How init calls it.
     pub number: u64,
-    pub fence: u64,
+    /// By what right it was started.
+    pub warrant: Option<Warrant>,
     pub log: LogWriter,
     pub stdin: Stdin,
     /// Where its output comes from, until every writer is gone.
@@ -69,11 +71,11 @@ pub enum State {
 }
 
 impl Kept {
-    pub fn new(id: ProcessId, number: u64, fence: u64, log: LogWriter, stdin: Stdin, peer: u64, request: u64) -> Self {
+    pub fn new(id: ProcessId, number: u64, warrant: Option<Warrant>, log: LogWriter, stdin: Stdin, peer: u64, request: u64) -> Self {
         Self {
             id,
             number,
-            fence,
+            warrant,
             log,
             stdin,
             outputs: Vec::new(),

@@ -2,11 +2,13 @@
 //! ends it from outside. One thread, no runtime; it needs no server to go on.
 
 mod adoption;
+mod barrier;
 mod calls;
 mod clock;
 mod disk;
 mod egress;
 mod endings;
+mod errands;
 mod followers;
 mod inside;
 mod kept;
@@ -29,6 +31,7 @@ use stead_domain::ids::ProcessId;
 
 use self::disk::{Disk, Held};
 use self::egress::Egress;
+use self::errands::Errands;
 use self::inside::Inside;
 pub use self::inside::clear_group;
 use self::kept::{Hold, Kept};
@@ -38,7 +41,8 @@ use self::stillness::Stillness;
 use crate::blueprint::Blueprint;
 use crate::log;
 use crate::protocol::{Answer, Refusal, Word};
-use crate::{socket_path, steward_lock};
+use crate::warrant::Warrant;
+use crate::{fence_file, remains, socket_path, steward_lock};
 
 /// How long a program is given between being told to end and being made to.
 const GRACE: Duration = Duration::from_secs(5);
@@ -72,8 +76,10 @@ struct Steward {
     /// A file that waits to be the log of the next process.
     spare: Option<File>,
     next_number: u64,
-    /// Nothing older than this starts.
-    fence: u64,
+    /// The latest warrant that it has heard of: nothing happens under an earlier one.
+    heard: Warrant,
+    /// What was handed inside.
+    errands: Errands,
     /// The latest version of the definition that it was told of, whether the place is as it says or not.
     heard_version: u64,
     hold: Hold,
@@ -134,8 +140,18 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
         // The one before us was killed. Everything inside ends with it, unless it stood still.
         inside::clear_left(&blueprint);
     }
+    if !remains::wait_for(&directory).unwrap_or(false) {
+        // Two would write to the same files.
+        let message = format!("what a killed keeper left has not ended yet; {} says who that is, try again", directory.display());
+        return refuse(first, Refusal::Failed { message });
+    }
     // Files of our own are made while others put the place together; each may have to wait for the disk.
-    let beside = || (prepare(&directory), first.is_waiting().then(|| log::spare(&blueprint.logs).ok()).flatten());
+    let beside = || {
+        let noted = remains::note(&directory, None);
+        // Read under the lock: whoever raises it looks for us afterwards.
+        let heard = fence_file::read(&blueprint.fence);
+        (noted, heard, prepare(&directory), first.is_waiting().then(|| log::spare(&blueprint.logs).ok()).flatten())
+    };
     let held = match Held::begin(&blueprint).transpose() {
         Ok(held) => held,
         Err(error) => {
@@ -145,14 +161,27 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
     };
     let made = Inside::make_while(&blueprint, beside);
     let settled = held.as_ref().map_or(Ok(()), Held::settle);
-    let (mut inside, (listener, spare)) = match made {
+    let (mut inside, (noted, heard, listener, spare)) = match made {
         Ok(made) => made,
         Err(refusal) => {
             let _ = steward_lock::remove(&directory, lock);
             return refuse(first, refusal);
         }
     };
-    let (listener, _held) = match listener {
+    let noted = match noted {
+        Ok(false) => remains::note(&directory, Some(inside.pid())),
+        noted => noted,
+    };
+    let heard = match heard {
+        Ok(heard) => heard,
+        Err(error) => {
+            inside.end();
+            inside.clean_up();
+            let _ = steward_lock::remove(&directory, lock);
+            return refuse(first, unreadable(&blueprint.fence, &error));
+        }
+    };
+    let (listener, _held) = match noted.and(listener) {
         Ok(listener) => listener,
         Err(error) => {
             inside.end();
@@ -201,7 +230,8 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
         starts: None,
         spare,
         next_number: 1,
-        fence: 0,
+        heard,
+        errands: Errands::default(),
         heard_version: 0,
         hold: Hold::new(),
         stalled_until: None,
@@ -238,6 +268,15 @@ fn refuse(mut peer: Peer, refusal: Refusal) -> i32 {
     let _ = peer.answer(0, Answer::Refused(refusal));
     peer.finish();
     1
+}
+
+/// Who may change the sandbox is not known, and is not guessed.
+fn unreadable(fence: &Path, error: &io::Error) -> Refusal {
+    let message = format!(
+        "the fence in {} cannot be read, and nothing runs without it: {error}; remove the sandbox, or put back what it said",
+        fence.display()
+    );
+    Refusal::CannotBeMade { message }
 }
 
 fn prepare(directory: &Path) -> io::Result<(UnixListener, Option<OwnedFd>)> {

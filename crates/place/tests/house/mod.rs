@@ -41,6 +41,7 @@ impl House {
             spec_version: 1,
             run: directories.run(environment),
             logs: directories.logs(environment),
+            fence: self.data.join("fence"),
             skeleton: self.data.join("skeleton"),
             hostname: "test".to_owned(),
             workspace: Workspace {
@@ -76,7 +77,7 @@ impl House {
             terminal: None,
             timeout_milliseconds: None,
             limits: ProcessLimits::default(),
-            fence: 0,
+            warrant: None,
             hold: false,
             log_bytes: None,
         }

@@ -7,8 +7,8 @@ use stead_app::{PlaceError, Premises};
 use stead_domain::definition::{MountAccess, NetworkAccess, PackagePolicy, SEARCH_PATH, SandboxMode, Spec, WorkspaceAccess};
 use stead_domain::ids::EnvironmentId;
 use stead_egress::policy::{Access, PolicyText};
-use stead_place::Directories;
 use stead_place::blueprint::{Bind, Blueprint, Image, Limits, Network, PROXY_PORT, Workspace, WorkspaceKind};
+use stead_place::{Directories, fence_file};
 
 use super::host_paths::HostPaths;
 use super::images;
@@ -93,6 +93,7 @@ impl Site<'_> {
             spec_version: premises.spec_version,
             run: self.directories.run(premises.environment),
             logs: self.directories.logs(premises.environment),
+            fence: self.sandbox.join(fence_file::NAME),
             skeleton: self.skeleton.to_owned(),
             system: is_system.then(|| self.system(&self.layers.upper)),
             system_below: self.layers.below.iter().filter(|_| is_system).map(|layer| self.system(layer)).collect(),

@@ -4,6 +4,7 @@
 
 mod abilities;
 mod archive;
+mod barrier;
 mod blueprint;
 mod changes;
 mod cursor;
@@ -17,6 +18,7 @@ mod place;
 mod projects;
 mod relay;
 mod removal;
+mod said;
 mod shared_sync;
 mod spare;
 mod stack;

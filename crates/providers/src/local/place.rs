@@ -13,7 +13,7 @@ use stead_app::{
 use stead_domain::changes::{FileChange, RelativePath};
 use stead_domain::files::{FileOrder, FileWord};
 use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
-use stead_domain::ports::{ListeningPort, PortOrder, PortProblem, PortWord};
+use stead_domain::ports::{ListeningPort, PortOrder, PortWord};
 use stead_domain::process::{OutputStream, TerminalSize};
 use stead_place::Directories;
 use stead_place::blueprint::{Blueprint, Network, Quota};
@@ -24,6 +24,7 @@ use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
 
 use super::abilities::Known;
+use super::barrier::{self, presented};
 use super::blueprint::{Site, check_writable};
 use super::changes::{self, Layer};
 use super::host_paths::HostPaths;
@@ -32,6 +33,7 @@ use super::journal;
 use super::layers::Shelf;
 use super::projects::{self, Projects};
 use super::relay::Relay;
+use super::said::{cut_off, out_of_turn, port_problem, said};
 use super::stack::Stack;
 
 type Result<T, E = PlaceError> = std::result::Result<T, E>;
@@ -262,7 +264,7 @@ impl Place for LocalPlace {
             terminal: process.terminal,
             timeout_milliseconds: process.timeout.map(|timeout| timeout.as_millis() as u64),
             limits: process.limits,
-            fence: process.warrant.fence,
+            warrant: Some(presented(process.warrant)),
             hold: process.hold,
             log_bytes: Some(self.log_bytes),
         };
@@ -322,15 +324,16 @@ impl Place for LocalPlace {
         &self,
         environment: EnvironmentId,
         process: ProcessId,
-        _warrant: Warrant,
+        warrant: Warrant,
         offset: u64,
         bytes: &[u8],
         end: bool,
     ) -> Result<u64> {
+        let warrant = Some(presented(warrant));
         let mut rest = bytes;
         let mut at = offset;
         loop {
-            let answer = self.stewards.call(environment, Call::Stdin { process, offset: at, end }, rest).await.map_err(said)?;
+            let answer = self.stewards.call(environment, Call::Stdin { process, warrant, offset: at, end }, rest).await.map_err(said)?;
             let Answer::Written { offset: taken } = answer else { return Err(out_of_turn()) };
             let new = usize::try_from(taken.saturating_sub(at)).unwrap_or(usize::MAX).min(rest.len());
             rest = &rest[new..];
@@ -344,16 +347,16 @@ impl Place for LocalPlace {
         }
     }
 
-    async fn signal(&self, environment: EnvironmentId, process: ProcessId, _warrant: Option<Warrant>, signal: i32) -> Result<()> {
-        self.call(environment, Call::Signal { process, signal }).await.map(drop)
+    async fn signal(&self, environment: EnvironmentId, process: ProcessId, warrant: Option<Warrant>, signal: i32) -> Result<()> {
+        self.call(environment, Call::Signal { process, warrant: warrant.map(presented), signal }).await.map(drop)
     }
 
-    async fn resize(&self, environment: EnvironmentId, process: ProcessId, _warrant: Warrant, size: TerminalSize) -> Result<()> {
-        self.call(environment, Call::Resize { process, size }).await.map(drop)
+    async fn resize(&self, environment: EnvironmentId, process: ProcessId, warrant: Warrant, size: TerminalSize) -> Result<()> {
+        self.call(environment, Call::Resize { process, warrant: Some(presented(warrant)), size }).await.map(drop)
     }
 
-    async fn barrier(&self, _barrier: &Barrier) -> Result<()> {
-        Err(PlaceError::Unsupported("it holds nobody off"))
+    async fn barrier(&self, barrier: &Barrier) -> Result<()> {
+        barrier::hold_off(&self.stewards, self.sandbox(barrier.sandbox), barrier).await
     }
 
     async fn wake(&self, environment: &Premises) -> Result<()> {
@@ -372,12 +375,12 @@ impl Place for LocalPlace {
         self.wake(environment).await?;
         let blueprint = self.prepare(environment).await?;
         let errand = protocol::Errand { directory: blueprint.workspace.path.clone(), order: order.clone() };
-        let stream = self.stewards.errand(&blueprint, warrant.map_or(u64::MAX, |warrant| warrant.fence), &errand).await.map_err(said)?;
+        let stream = self.stewards.errand(&blueprint, warrant.map(presented), &errand).await.map_err(said)?;
         Ok(Box::new(LocalErrand(stream)))
     }
 
     async fn listening(&self, environment: &Premises) -> Result<Option<Vec<ListeningPort>>> {
-        let answered = self.stewards.ask_about_ports(environment.environment, u64::MAX, PortOrder::ListPorts).await;
+        let answered = self.stewards.ask_about_ports(environment.environment, PortOrder::ListPorts).await;
         match answered.map_err(cut_off)? {
             None => Ok(None),
             Some((PortWord::Ports { mut ports }, _)) => {
@@ -396,7 +399,7 @@ impl Place for LocalPlace {
                 suggestion: "have the program listen on another port".to_owned(),
             });
         }
-        let answered = self.stewards.ask_about_ports(environment.environment, u64::MAX, PortOrder::Connect { port }).await;
+        let answered = self.stewards.ask_about_ports(environment.environment, PortOrder::Connect { port }).await;
         match answered.map_err(cut_off)? {
             None => Err(PlaceError::Asleep),
             Some((PortWord::Connected, Some(connection))) => Ok(connection),
@@ -526,28 +529,6 @@ impl Errand for LocalErrand {
     }
 }
 
-fn cut_off(trouble: Trouble) -> PlaceError {
-    match trouble {
-        Trouble::Gone => PlaceError::CutOff,
-        trouble => said(trouble),
-    }
-}
-
-fn port_problem(port: u16, why: PortProblem, said: &str) -> PlaceError {
-    match why {
-        PortProblem::Closed => PlaceError::PortClosed {
-            message: format!("nothing listens on port {port} inside"),
-            suggestion: "start what should listen there; `stead port list ENVIRONMENT` shows what does".to_owned(),
-        },
-        PortProblem::Elsewhere => PlaceError::PortClosed {
-            message: format!("what listens on port {port} inside listens on {said} alone, which is not reached from outside"),
-            suggestion: "have it listen on 127.0.0.1, ::1 or on all addresses".to_owned(),
-        },
-        PortProblem::Silent => PlaceError::PortFailed(format!("what listens on port {port} inside takes no connection")),
-        PortProblem::Other => PlaceError::PortFailed(format!("port {port} inside cannot be reached: {said}")),
-    }
-}
-
 struct StandingStill(stead_place::client::Still);
 
 #[async_trait]
@@ -567,42 +548,4 @@ impl Follower for Following {
 
 fn come_so_far(progress: protocol::Progress) -> Progress {
     Progress { end: progress.end, stdin: progress.stdin, exit: progress.exit, closed: progress.closed }
-}
-
-fn out_of_turn() -> PlaceError {
-    PlaceError::Failed("the keeper of the environment spoke out of turn".to_owned())
-}
-
-fn said(trouble: Trouble) -> PlaceError {
-    match trouble {
-        Trouble::Refused(refusal) => match refusal {
-            Refusal::Program { message, missing } => PlaceError::Program { program: String::new(), message, missing },
-            Refusal::Directory => PlaceError::Directory(String::new()),
-            Refusal::NoProcess => PlaceError::NoProcess,
-            Refusal::Over => PlaceError::Over,
-            Refusal::StdinClosed => PlaceError::StdinClosed,
-            Refusal::StdinOffset { offset } => PlaceError::StdinOffset(offset),
-            Refusal::NoTerminal => PlaceError::NoTerminal,
-            Refusal::Fenced => PlaceError::Fenced,
-            Refusal::CannotBeMade { message } | Refusal::NoRelay { message } => PlaceError::CannotBeMade {
-                message: format!("this host could not make the place: {message}"),
-                suggestion: "`stead doctor` says what this host can do, and what to change".to_owned(),
-            },
-            Refusal::OtherFiles => PlaceError::Failed("what is awake has other files than the environment; try again".to_owned()),
-            Refusal::LayersInUse => PlaceError::InTheWay {
-                message: "another environment of the same sandbox is awake, and only one at a time can write to its layers".to_owned(),
-                suggestion: "put that one to sleep with `stead env sleep`, or wait until it is".to_owned(),
-            },
-            Refusal::StorageFull { message } => PlaceError::StorageFull(message),
-            Refusal::Failed { message } => PlaceError::Failed(message),
-            Refusal::Outdated => PlaceError::Outdated,
-            Refusal::CannotStandStill { message } => PlaceError::NeedsStop(message),
-            Refusal::Thawed => PlaceError::NeedsStop("not everything stood still for as long as it took".to_owned()),
-            Refusal::Leaving => PlaceError::Failed("the keeper of the environment was leaving; try again".to_owned()),
-        },
-        Trouble::Outdated => PlaceError::Outdated,
-        Trouble::Draining(running) => PlaceError::Draining(running),
-        foreign @ Trouble::Foreign { .. } => PlaceError::Foreign(foreign.to_string()),
-        trouble => PlaceError::Failed(trouble.to_string()),
-    }
 }

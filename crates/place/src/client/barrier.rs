@@ -1,0 +1,66 @@
+//! Holds off everybody with an earlier warrant than one that was just written down, at whoever is awake. Whoever wakes later reads what was
+//! written down.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stead_domain::ids::EnvironmentId;
+use tokio::task::spawn_blocking;
+
+use super::stewards::{LEAVING, MOMENT, broken};
+use super::{Stewards, Trouble};
+use crate::protocol::{Answer, Call};
+use crate::steward_lock;
+use crate::warrant::Warrant;
+
+impl Stewards {
+    /// Returns when nothing runs in an environment that was begun under an earlier warrant. Whoever does not answer for so long is not taken to
+    /// be gone: that is an error, and the same may be asked again.
+    pub async fn barrier(&self, environment: EnvironmentId, warrant: Warrant, patience: Duration) -> Result<(), Trouble> {
+        let silent =
+            "the keeper of the environment does not answer; it may be stopped, or somebody inside waits for a disk and cannot be ended";
+        tokio::time::timeout(patience, self.hold_off(environment, warrant))
+            .await
+            .unwrap_or_else(|_| Err(Trouble::Broken(silent.to_owned())))
+    }
+
+    async fn hold_off(&self, environment: EnvironmentId, warrant: Warrant) -> Result<(), Trouble> {
+        loop {
+            let connection = match self.find(environment).await {
+                Err(Trouble::Foreign { .. }) => {
+                    self.kill_foreign(environment).await?;
+                    continue;
+                }
+                Err(trouble) => return Err(trouble),
+                Ok(None) if self.clear_left(environment).await? => return Ok(()),
+                Ok(None) => continue,
+                Ok(Some(connection)) => connection,
+            };
+            // One of the last version does not know of warrants, and what it keeps cannot go on.
+            let call = if connection.is_draining() { Call::Sleep { at_once: true } } else { Call::Barrier { warrant } };
+            match connection.call(call, &[]).await {
+                Ok(Answer::Done) if !connection.is_draining() => return Ok(()),
+                // It is looked for until it has let go of its lock, so that nobody who comes now meets it.
+                Ok(_) | Err(Trouble::Gone) => tokio::time::sleep(MOMENT).await,
+                Err(trouble) => return Err(trouble),
+            }
+        }
+    }
+
+    /// Has removed what a steward left that was killed, when everything inside has ended with it; false when another one is there by now.
+    pub(super) async fn clear_left(&self, environment: EnvironmentId) -> Result<bool, Trouble> {
+        let directory = self.directories().run(environment);
+        for _ in 0..LEAVING {
+            if !directory.exists() {
+                return Ok(true);
+            }
+            if steward_lock::is_held(&directory).map_err(broken)? {
+                return Ok(false);
+            }
+            let (spawner, left) = (Arc::clone(self.shared_spawner()), directory.clone());
+            spawn_blocking(move || spawner.clear(left)).await.map_err(broken)?.map_err(broken)?;
+            tokio::time::sleep(MOMENT).await;
+        }
+        Err(Trouble::Broken(format!("what a killed keeper left in {} has not ended, or cannot be removed", directory.display())))
+    }
+}

@@ -82,9 +82,11 @@ pub enum Call {
     Sleep {
         at_once: bool,
     },
-    /// From when this is answered, nothing happens under a warrant before this one. Refused with [`Refusal::Stale`] when a later one was heard of.
+    /// From when this is answered, nothing begins under a warrant before this one, and with `stop` nothing runs any more that did. Refused with
+    /// [`Refusal::Stale`] when a later one was heard of.
     Barrier {
         warrant: Warrant,
+        stop: bool,
     },
     /// The definition is now this. What may leave is held to it at once; whether the place as a whole is as it says is the answer.
     Adopt {

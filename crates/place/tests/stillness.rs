@@ -205,7 +205,7 @@ async fn what_stands_still_can_be_stopped_and_ended() {
         restless
             .house
             .stewards
-            .call(restless.environment, Call::Barrier { warrant: Warrant { fence: 7, lease: None } }, &[])
+            .call(restless.environment, Call::Barrier { warrant: Warrant { fence: 7, lease: None }, stop: true }, &[])
             .await
             .unwrap();
         assert_eq!(size(&restless.file), before, "nothing was written under an older fence");

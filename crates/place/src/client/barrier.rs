@@ -14,30 +14,34 @@ use crate::steward_lock;
 use crate::warrant::Warrant;
 
 impl Stewards {
-    /// Returns when nothing runs in an environment that was begun under an earlier warrant. Whoever does not answer for so long is not taken to
+    /// Returns when nothing begins in an environment under an earlier warrant, and with `stop` nothing runs that did. Whoever does not answer for so long is not taken to
     /// be gone: that is an error, and the same may be asked again.
-    pub async fn barrier(&self, environment: EnvironmentId, warrant: Warrant, patience: Duration) -> Result<(), Trouble> {
+    pub async fn barrier(&self, environment: EnvironmentId, warrant: Warrant, stop: bool, patience: Duration) -> Result<(), Trouble> {
         let silent =
             "the keeper of the environment does not answer; it may be stopped, or somebody inside waits for a disk and cannot be ended";
-        tokio::time::timeout(patience, self.hold_off(environment, warrant))
+        tokio::time::timeout(patience, self.hold_off(environment, warrant, stop))
             .await
             .unwrap_or_else(|_| Err(Trouble::Broken(silent.to_owned())))
     }
 
-    async fn hold_off(&self, environment: EnvironmentId, warrant: Warrant) -> Result<(), Trouble> {
+    async fn hold_off(&self, environment: EnvironmentId, warrant: Warrant, stop: bool) -> Result<(), Trouble> {
         loop {
             let connection = match self.find(environment).await {
+                // Those of other versions take nothing new, whoever asks.
+                Err(Trouble::Foreign { .. }) if !stop => return Ok(()),
+                Ok(Some(connection)) if !stop && connection.is_draining() => return Ok(()),
                 Err(Trouble::Foreign { .. }) => {
                     self.kill_foreign(environment).await?;
                     continue;
                 }
                 Err(trouble) => return Err(trouble),
+                Ok(None) if !stop => return Ok(()),
                 Ok(None) if self.clear_left(environment).await? => return Ok(()),
                 Ok(None) => continue,
                 Ok(Some(connection)) => connection,
             };
             // One of the last version does not know of warrants, and what it keeps cannot go on.
-            let call = if connection.is_draining() { Call::Sleep { at_once: true } } else { Call::Barrier { warrant } };
+            let call = if connection.is_draining() { Call::Sleep { at_once: true } } else { Call::Barrier { warrant, stop } };
             match connection.call(call, &[]).await {
                 Ok(Answer::Done) if !connection.is_draining() => return Ok(()),
                 // It is looked for until it has let go of its lock, so that nobody who comes now meets it.

@@ -25,11 +25,16 @@ impl Steward {
     }
 
     /// The answer comes when everything is gone and written down. Where nothing runs it comes at once, and the place stays.
-    pub(super) fn barrier(&mut self, peer: u64, number: u64, warrant: Warrant) -> Result<Option<Answer>, Refusal> {
+    pub(super) fn barrier(&mut self, peer: u64, number: u64, warrant: Warrant, stop: bool) -> Result<Option<Answer>, Refusal> {
         if warrant.is_overruled_by(self.heard) {
             return Err(Refusal::Stale { fence: self.heard.fence });
         }
         let after = warrant.after(self.heard);
+        if !stop {
+            // What runs was taken over by whoever has it, and goes on.
+            self.heard = after;
+            return Ok(Some(Answer::Done));
+        }
         let runs_under_an_earlier_one =
             self.processes.values().any(|kept| kept.runs() && kept.warrant.is_some_and(|of| of.is_overruled_by(after)));
         let had = after == self.heard && !runs_under_an_earlier_one;

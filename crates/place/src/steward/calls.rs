@@ -47,7 +47,7 @@ impl Steward {
                 self.sleep(peer, number, at_once);
                 Ok(None)
             }
-            Call::Barrier { warrant } => self.barrier(peer, number, warrant),
+            Call::Barrier { warrant, stop } => self.barrier(peer, number, warrant, stop),
             Call::Adopt { blueprint } => self.adopt(*blueprint).map(Some),
             Call::Errand { warrant, writes } => self.errand(peer, warrant, writes).map(|()| None),
             Call::Freeze { at_most_milliseconds } => self.freeze(peer, number, at_most_milliseconds),

@@ -33,7 +33,7 @@ pub async fn hold_off(stewards: &Stewards, sandbox: PathBuf, barrier: &Barrier) 
     let (mut highest, mut failed) = (None, None);
     // Each is told, whatever became of the others.
     for environment in &barrier.environments {
-        match stewards.barrier(*environment, warrant, PATIENCE).await {
+        match stewards.barrier(*environment, warrant, barrier.stop, PATIENCE).await {
             Ok(()) => {}
             Err(Trouble::Refused(Refusal::Stale { fence })) => highest = highest.max(Some(fence)),
             Err(trouble) => failed = Some(said(trouble)),

@@ -20,6 +20,7 @@ use utoipa::ToSchema;
 
 use super::deciding::{Asked, Decided, decide_in, token_of};
 use super::entering::{PATIENCE, check_quarantine};
+use super::underway::Quiet;
 use super::view::{Names, previous, ticket_view, view};
 use super::{no_sandbox, whereabouts};
 use crate::environments::NewEnvironment;
@@ -102,7 +103,7 @@ struct Request {
     ticket: TicketId,
     wanted: Wanted,
     terms: Terms,
-    runs: bool,
+    quiet: Quiet,
 }
 
 /// What the unit came to.
@@ -186,7 +187,7 @@ impl AcquireEnvironment {
     }
 
     /// What is asked of this environment.
-    fn of(&self, app: &App, caller: &Caller, environment: Environment, runs: bool) -> Result<Request> {
+    fn of(&self, app: &App, caller: &Caller, environment: Environment, quiet: Quiet) -> Result<Request> {
         let policy = environment.spec.lease.clone().unwrap_or_default();
         let bind = self.bind.unwrap_or(LeaseBind::Principal);
         let ttl = self.lease_ttl.unwrap_or(match bind {
@@ -212,7 +213,7 @@ impl AcquireEnvironment {
         };
         let ttl = cap.map_or(ttl, |cap| ttl.min(cap)).as_millis();
         let wanted = Wanted { principal: caller.principal, bind, mode, ttl, max_lifetime: cap.map(Duration::as_millis) };
-        Ok(Request { environment, lease: LeaseId::new(&app.context), ticket: TicketId::new(&app.context), wanted, terms, runs })
+        Ok(Request { environment, lease: LeaseId::new(&app.context), ticket: TicketId::new(&app.context), wanted, terms, quiet })
     }
 }
 
@@ -240,8 +241,8 @@ impl App {
         for id in ids {
             let environment = self.get_environment(&entered, id).await?;
             check_usable(&environment)?;
-            let runs = environment.runtime.host == Some(self.host) && self.something_runs(&environment).await;
-            requests.push(asked.of(self, &entered.caller, environment, runs)?);
+            let quiet = self.ask_for_quiet(&environment).await;
+            requests.push(asked.of(self, &entered.caller, environment, quiet)?);
         }
         let deadline = Instant::now() + PATIENCE.max(asked.wait.map(StandardDuration::from).unwrap_or_default().min(PATIENCE * 2));
         let leases: Vec<LeaseId> = match self.write_acquire(&entered, &asked, &requests).await? {
@@ -306,7 +307,7 @@ impl App {
                 of: Some(whereabouts(&request.environment, request.terms.clone())),
                 caller: Some(caller.clone()),
                 reason: (on_busy == OnBusy::Preempt).then(|| "somebody took it".to_owned()),
-                runs: request.runs,
+                quiet: request.quiet,
                 identity: None,
             };
             prepared.push((request.environment.sandbox_id, rules, asked));

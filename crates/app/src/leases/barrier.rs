@@ -11,6 +11,7 @@ use stead_store::processes::ProcessFilter;
 use stead_store::{desks, environments, leases, processes};
 
 use super::deciding::{Asked, Decided, decide_in};
+use super::underway::Quiet;
 use super::work::is_wanted;
 use crate::App;
 use crate::patience::within;
@@ -128,6 +129,7 @@ impl App {
             }
             done?;
             let (office, rules, fence) = (self.office(), rules_of(&unsettled), unsettled.warrant.fence);
+            let emptied = if unsettled.stop { Quiet::Emptied } else { Quiet::Unknown };
             let finished: Vec<LeaseId> = unsettled.work.iter().map(|record| record.lease.id).collect();
             let decided: Option<Decided> = self
                 .store
@@ -136,7 +138,8 @@ impl App {
                         for lease in finished {
                             leases::work_is_done(unit, lease).await?;
                         }
-                        decide_in(unit, &office, sandbox, rules, Asked::by_itself(Event::BarrierDone { fence })).await
+                        let asked = Asked { quiet: emptied, ..Asked::by_itself(Event::BarrierDone { fence }) };
+                        decide_in(unit, &office, sandbox, rules, asked).await
                     })
                 })
                 .await?;
@@ -261,19 +264,21 @@ impl App {
         }
     }
 
-    /// Whether something runs in a sandbox, also what commands left behind and records do not know of. What cannot be asked counts.
-    pub(super) async fn something_runs(&self, environment: &Environment) -> bool {
+    /// Asks the place whether something runs in a sandbox, also what commands left behind and records do not know of. What cannot be asked
+    /// counts as running.
+    pub(super) async fn ask_for_quiet(&self, environment: &Environment) -> Quiet {
+        let begun = self.underway.begun(environment.sandbox_id);
         let provider = environment.runtime.provider.unwrap_or(environment.provider);
-        let Ok(ground) = self.ground(provider, environment.runtime.host) else { return true };
-        let (Ok(place), Ok(all)) = (ground.place(), self.sharers(environment).await) else { return true };
+        let Ok(ground) = self.ground(provider, environment.runtime.host) else { return Quiet::Unknown };
+        let (Ok(place), Ok(all)) = (ground.place(), self.sharers(environment).await) else { return Quiet::Unknown };
         for id in all {
             match within(place.activity(id)).await {
                 Ok(None) => {}
                 Ok(Some(activity)) if activity.processes + activity.background == 0 => {}
-                _ => return true,
+                _ => return Quiet::Unknown,
             }
         }
-        false
+        Quiet::When(begun)
     }
 }
 

@@ -9,7 +9,7 @@ use stead_domain::{Error, Result, api_key};
 use stead_store::{Unit, desks, leases, tickets};
 
 use super::Office;
-use super::underway::Identity;
+use super::underway::{Identity, Quiet};
 use crate::audit::{Act, record, record_own};
 
 /// An event, with what the rules need not know of it.
@@ -22,15 +22,15 @@ pub(crate) struct Asked {
     pub caller: Option<Caller>,
     /// Why a lease is ended.
     pub reason: Option<String>,
-    /// The place said that something runs, whatever records say.
-    pub runs: bool,
+    /// What the place said of what records do not know of.
+    pub quiet: Quiet,
     /// Whose own doing is not in the way.
     pub identity: Option<Identity>,
 }
 
 impl Asked {
     pub fn by_itself(event: Event) -> Self {
-        Self { event, of: None, caller: None, reason: None, runs: false, identity: None }
+        Self { event, of: None, caller: None, reason: None, quiet: Quiet::Unknown, identity: None }
     }
 }
 
@@ -85,7 +85,8 @@ pub(crate) async fn decide_in(unit: &mut Unit, office: &Office, sandbox: Sandbox
 /// another host only that host knows what is being done.
 pub(super) fn running(office: &Office, loaded: &desks::Loaded, asked: &Asked) -> bool {
     let elsewhere = loaded.host.is_some_and(|host| host != office.own.0);
-    loaded.running || asked.runs || office.underway.is_busy(loaded.sandbox, asked.identity) || elsewhere
+    let quiet = office.underway.is_quiet(loaded.sandbox, asked.quiet);
+    loaded.running || !quiet || office.underway.is_busy(loaded.sandbox, asked.identity) || elsewhere
 }
 
 async fn write_effect(unit: &mut Unit, office: &Office, loaded: &desks::Loaded, desk: &Desk, asked: &Asked, effect: Effect) -> Result<()> {

@@ -10,7 +10,7 @@ use stead_domain::{Code, Error, Result};
 use stead_store::{Unit, desks};
 
 use super::deciding::{Asked, Decided, decide_in, running};
-use super::underway::{Doing, Identity};
+use super::underway::{Doing, Identity, Quiet};
 use super::{Office, no_sandbox, whereabouts};
 use crate::place::Warrant;
 use crate::{App, Entered};
@@ -28,8 +28,7 @@ pub(crate) struct Right {
     identity: Identity,
     of: Whereabouts,
     caller: Caller,
-    /// The place said that something runs.
-    runs: bool,
+    quiet: Quiet,
     _doing: Doing,
 }
 
@@ -63,7 +62,7 @@ pub(crate) async fn see_in(unit: &mut Unit, office: &Office, caller: &Caller, en
         identity,
         of: whereabouts(environment, Terms::default()),
         caller: caller.clone(),
-        runs: false,
+        quiet: Quiet::Unknown,
         _doing: office.underway.begin(sandbox, identity),
     };
     let sight = look_at(unit, office, &mut right).await?;
@@ -115,11 +114,11 @@ impl App {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             // What commands left behind is known to the place alone.
-            right.runs = environment.runtime.host == Some(self.host) && self.something_runs(environment).await;
+            right.quiet = self.ask_for_quiet(environment).await;
             let decided = self.decide(right.sandbox, right.rules, right.asked(), self.office()).await?;
             let decided = decided.ok_or_else(|| no_sandbox(environment))?;
             check_quarantine(environment, &decided)?;
-            right.runs = false;
+            right.quiet = Quiet::Unknown;
             match decided.answer {
                 Ok(Answer::Pass { fence }) => {
                     right.warrant = Warrant { fence, lease: owner_of(&decided.desk, right.event) };
@@ -141,7 +140,7 @@ impl App {
         let rules = self.rules_for(&office, environment).await?;
         let asked = Asked {
             caller: Some(entered.caller.clone()),
-            runs: self.something_runs(environment).await,
+            quiet: self.ask_for_quiet(environment).await,
             ..Asked::by_itself(Event::Knock { principal: entered.caller.principal })
         };
         let decided = self.decide(environment.sandbox_id, rules, asked, office).await?;
@@ -182,7 +181,7 @@ impl Right {
             of: Some(self.of.clone()),
             caller: Some(self.caller.clone()),
             reason: None,
-            runs: self.runs,
+            quiet: self.quiet,
             identity: Some(self.identity),
         }
     }

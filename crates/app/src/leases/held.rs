@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::deciding::{Asked, Decided, decide_in};
 use super::entering::PATIENCE;
+use super::underway::Quiet;
 use super::{no_sandbox, whereabouts};
 use crate::{App, Entered};
 
@@ -50,12 +51,12 @@ impl App {
         record: &LeaseRecord,
         event: Event,
         reason: Option<String>,
-        runs: bool,
+        quiet: Quiet,
     ) -> Result<Decided> {
         let environment = self.load(record.of.environment_id).await?;
         let office = self.office();
         let rules = office.rules(&environment);
-        let asked = Asked { event, of: Some(record.of.clone()), caller: Some(entered.caller.clone()), reason, runs, identity: None };
+        let asked = Asked { event, of: Some(record.of.clone()), caller: Some(entered.caller.clone()), reason, quiet, identity: None };
         self.decide(record.of.sandbox_id, rules, asked, office).await?.ok_or_else(|| no_sandbox(&environment))
     }
 
@@ -87,7 +88,7 @@ impl App {
         if record.end.is_some() {
             return Err(self.lease_lost(entered, id).await);
         }
-        let decided = self.decide_on(entered, &record, Event::Renew { lease: id }, None, false).await?;
+        let decided = self.decide_on(entered, &record, Event::Renew { lease: id }, None, Quiet::Unknown).await?;
         match decided.answer {
             Ok(Answer::Renewed { left, directive }) => Ok(RenewReply {
                 id,
@@ -126,9 +127,9 @@ impl App {
                 let terms = record.of.terms.clone();
                 self.store.write(move |unit| Box::pin(async move { Ok::<_, Error>(leases::set_terms(unit, id, &terms).await?) })).await?;
             }
-            let runs = environment.runtime.host == Some(self.host) && self.something_runs(&environment).await;
+            let quiet = self.ask_for_quiet(&environment).await;
             let work = super::work::is_wanted(&record) && !record.lease.implicit;
-            let decided = self.decide_on(&entered, &record, Event::Release { lease: id, work }, None, runs).await?;
+            let decided = self.decide_on(&entered, &record, Event::Release { lease: id, work }, None, quiet).await?;
             if decided.desk.find(id).is_some_and(|lease| lease.stage == Stage::Stopping) {
                 self.until_settled(&environment, &decided, id, Instant::now() + PATIENCE).await?;
             }
@@ -144,7 +145,7 @@ impl App {
         names::check_text("reason", &request.reason, LONGEST_NOTE)?;
         let record = self.lease_record(entered, id).await?;
         if record.end.is_none() {
-            let decided = self.decide_on(entered, &record, Event::Break { lease: id }, Some(request.reason), false).await?;
+            let decided = self.decide_on(entered, &record, Event::Break { lease: id }, Some(request.reason), Quiet::Unknown).await?;
             if let Err(refusal) = decided.answer
                 && refusal != Refusal::Stale
             {
@@ -175,7 +176,7 @@ impl App {
             of: Some(whereabouts(&environment, terms)),
             caller: Some(entered.caller.clone()),
             reason: None,
-            runs: false,
+            quiet: Quiet::Unknown,
             identity: None,
         };
         let sandbox = record.of.sandbox_id;

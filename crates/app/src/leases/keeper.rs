@@ -104,7 +104,7 @@ impl App {
         let Some(environment) = environment else {
             return self.store.write(move |unit| Box::pin(async move { Ok::<_, Error>(desks::forget_due(unit, sandbox).await?) })).await;
         };
-        let asked = Asked { runs: self.something_runs(&environment).await, ..Asked::by_itself(Event::Look) };
+        let asked = Asked { quiet: self.ask_for_quiet(&environment).await, ..Asked::by_itself(Event::Look) };
         self.decide(sandbox, office.rules(&environment), asked, office).await.map(drop)
     }
 

@@ -91,6 +91,7 @@ impl App {
             self.follow_up(decided);
         }
         self.waiters.tell(record.ticket.lease);
+        self.look_after_behind(vec![record.of.sandbox_id]);
         self.show_ticket(entered, id).await?.ticket.ok_or_else(|| unknown(id))
     }
 }

@@ -14,19 +14,60 @@ pub(crate) enum Identity {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Underway(Mutex<HashMap<SandboxId, Vec<Identity>>>);
+pub(crate) struct Underway(Mutex<Counted>);
+
+#[derive(Debug, Default)]
+struct Counted {
+    doing: HashMap<SandboxId, Vec<Identity>>,
+    /// How much was ever begun in each.
+    begun: HashMap<SandboxId, u64>,
+}
+
+/// So many sandboxes are counted apart. Whoever is forgotten only counts as restless.
+const MOST: usize = 100_000;
+
+/// What the place said of what runs in a sandbox: nothing did, when so much had been begun there. Of what was not asked for, something does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Quiet {
+    #[default]
+    Unknown,
+    When(u64),
+    /// It was just emptied, and nobody is let in.
+    Emptied,
+}
 
 impl Underway {
     /// From before the right to it is looked at until it is over.
     pub fn begin(self: &Arc<Self>, sandbox: SandboxId, identity: Identity) -> Doing {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(sandbox).or_default().push(identity);
+        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.doing.entry(sandbox).or_default().push(identity);
+        if counted.begun.len() >= MOST {
+            counted.begun.clear();
+        }
+        // From one on: who was never counted, or forgotten, is told apart from who was.
+        *counted.begun.entry(sandbox).or_insert(1) += 1;
+        drop(counted);
         Doing { underway: Arc::clone(self), sandbox, identity }
+    }
+
+    /// How much was begun there so far.
+    pub fn begun(&self, sandbox: SandboxId) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).begun.get(&sandbox).copied().unwrap_or(0)
+    }
+
+    /// Whether what the place said is still true: nothing was begun since then.
+    pub fn is_quiet(&self, sandbox: SandboxId, quiet: Quiet) -> bool {
+        match quiet {
+            Quiet::Unknown => false,
+            Quiet::When(begun) => self.begun(sandbox) == begun,
+            Quiet::Emptied => true,
+        }
     }
 
     /// Whether somebody is doing something there; of those with this identity nobody is counted.
     pub fn is_busy(&self, sandbox: SandboxId, but_for: Option<Identity>) -> bool {
-        let doing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        doing.get(&sandbox).is_some_and(|doing| doing.iter().any(|identity| Some(*identity) != but_for))
+        let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.doing.get(&sandbox).is_some_and(|doing| doing.iter().any(|identity| Some(*identity) != but_for))
     }
 }
 
@@ -40,13 +81,13 @@ pub(crate) struct Doing {
 
 impl Drop for Doing {
     fn drop(&mut self) {
-        let mut all = self.underway.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(doing) = all.get_mut(&self.sandbox) {
+        let mut counted = self.underway.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(doing) = counted.doing.get_mut(&self.sandbox) {
             if let Some(at) = doing.iter().position(|identity| *identity == self.identity) {
                 doing.swap_remove(at);
             }
             if doing.is_empty() {
-                all.remove(&self.sandbox);
+                counted.doing.remove(&self.sandbox);
             }
         }
     }
@@ -68,6 +109,10 @@ mod tests {
         drop(first);
         assert!(underway.is_busy(sandbox, None));
         drop(second);
-        assert!(!underway.is_busy(sandbox, None) && underway.0.lock().unwrap().is_empty());
+        assert!(!underway.is_busy(sandbox, None) && underway.0.lock().unwrap().doing.is_empty());
+        let quiet = Quiet::When(underway.begun(sandbox));
+        assert!(underway.is_quiet(sandbox, quiet) && !underway.is_quiet(sandbox, Quiet::Unknown));
+        drop(underway.begin(sandbox, ben));
+        assert!(!underway.is_quiet(sandbox, quiet), "it may have left something");
     }
 }

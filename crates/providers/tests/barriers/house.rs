@@ -117,7 +117,7 @@ impl House {
 
     pub fn barrier(&self, environments: &[&Premises], warrant: Warrant) -> Result<(), PlaceError> {
         let environments = environments.iter().map(|premises| premises.environment).collect();
-        self.run(self.place().barrier(&Barrier { sandbox: self.sandbox, environments, warrant }))
+        self.run(self.place().barrier(&Barrier { sandbox: self.sandbox, environments, warrant, stop: true }))
     }
 
     #[track_caller]

@@ -62,7 +62,7 @@ pub fn a_killed_keeper(directory: &Path) -> Result<(), String> {
         if round % 2 == 0 {
             // It has been told, and may be anywhere between that and its answer.
             let mut stream = UnixStream::connect(socket(&house, &premises)).unwrap();
-            let call = Call::Barrier { warrant: stead_place::Warrant { fence: new.fence, lease: new.lease } };
+            let call = Call::Barrier { warrant: stead_place::Warrant { fence: new.fence, lease: new.lease }, stop: true };
             stream.write_all(&encode(&Request { number: 1, call }, &[]).unwrap()).unwrap();
         }
         // It may have left by itself.

@@ -123,7 +123,7 @@ pub fn what_stands_still_ends(directory: &Path) -> Result<(), String> {
     // What is asked meanwhile waits, and is refused.
     let (place, late) = (zoo.house.place(), zoo.house.start(zoo.old, "echo x >> late"));
     let new = zoo.house.warrant(4);
-    let barrier = stead_app::Barrier { sandbox: zoo.house.sandbox, environments: vec![zoo.premises.environment], warrant: new };
+    let barrier = stead_app::Barrier { sandbox: zoo.house.sandbox, environments: vec![zoo.premises.environment], warrant: new, stop: true };
     let (started, answered) = zoo.house.run(async { tokio::join!(place.start(&zoo.premises, &late), place.barrier(&barrier)) });
     answered.unwrap();
     assert!(matches!(started, Err(PlaceError::Fenced)), "{started:?}");

@@ -57,6 +57,18 @@ pub const ROUTES: &[Route] = &[
     // An archive that is none: the door is passed and nothing is made.
     route("POST", "/v1/projects/{project}/environments/import", Needs::Member, 400, "{}"),
     route("POST", "/v1/projects/{project}/environments/{environment_id}/export", Needs::Member, LET_IN, ""),
+    // What is asked for makes no sense: the door is passed and nothing is made.
+    route("POST", "/v1/projects/{project}/environments/acquire", Needs::Member, 400, r#"{"wait": "soon"}"#),
+    route("GET", "/v1/projects/{project}/environments/leases", Needs::Viewer, 200, ""),
+    // The lease is nobody's, and so is the ticket.
+    route("GET", "/v1/projects/{project}/environments/leases/{lease_id}", Needs::Viewer, 404, ""),
+    route("POST", "/v1/projects/{project}/environments/leases/{lease_id}/renew", Needs::Member, 404, ""),
+    route("POST", "/v1/projects/{project}/environments/leases/{lease_id}/release", Needs::Member, 404, ""),
+    route("POST", "/v1/projects/{project}/environments/leases/{lease_id}/break", Needs::Owner, 404, r#"{"reason": "because"}"#),
+    route("POST", "/v1/projects/{project}/environments/leases/{lease_id}/transfer", Needs::Member, 404, r#"{"to": "ben"}"#),
+    route("GET", "/v1/projects/{project}/environments/tickets/{ticket_id}", Needs::Member, 404, ""),
+    route("DELETE", "/v1/projects/{project}/environments/tickets/{ticket_id}", Needs::Member, 404, ""),
+    route("GET", "/v1/projects/{project}/environments/{environment_id}/leases", Needs::Viewer, 200, ""),
     route("GET", "/v1/projects/{project}/environments/{environment_id}", Needs::Viewer, 200, ""),
     route("PATCH", "/v1/projects/{project}/environments/{environment_id}", Needs::Member, 200, r#"{"tags": {"turn": "{n}"}}"#),
     route("DELETE", "/v1/projects/{project}/environments/{environment_id}", Needs::Owner, 200, ""),

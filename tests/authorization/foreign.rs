@@ -45,6 +45,8 @@ fn a_foreign_project_looks_like_one_that_is_not_there() {
                     .replace("{id}", &nobody("key"))
                     .replace("{process_id}", &nobody("prc"))
                     .replace("{checkpoint_id}", &nobody("ckp"))
+                    .replace("{lease_id}", &nobody("lse"))
+                    .replace("{ticket_id}", &nobody("tkt"))
                     .replace("{name}", "local")
                     .replace("{version}", "1")
                     .replace("{port}", "8080")
@@ -91,6 +93,8 @@ fn foreign_ids_in_ones_own_project_look_like_ids_that_are_not_there() {
                 let path = path
                     .replace("{process_id}", &nobody("prc"))
                     .replace("{checkpoint_id}", &nobody("ckp"))
+                    .replace("{lease_id}", &nobody("lse"))
+                    .replace("{ticket_id}", &nobody("tkt"))
                     .replace("/stdin", "/stdin?offset=0");
                 if path.ends_with("/diff") { format!("{path}?from=1&to=1") } else { path }
             };

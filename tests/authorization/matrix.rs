@@ -91,6 +91,8 @@ impl Acme {
         }
         path = path.replace("{process_id}", "prc_0190a0b0c0d07000800000000000beef");
         path = path.replace("{checkpoint_id}", "ckp_0190a0b0c0d07000800000000000beef");
+        path = path.replace("{lease_id}", "lse_0190a0b0c0d07000800000000000beef");
+        path = path.replace("{ticket_id}", "tkt_0190a0b0c0d07000800000000000beef");
         if path.ends_with("/stdin") {
             path.push_str("?offset=0");
         }

@@ -107,7 +107,8 @@ impl IntoResponses for ChangeErrors {
         let mut all = AnyErrors::responses();
         all.extend(errors(&[
             ("409", "The present state does not allow this"),
-            ("412", "`If-Match` names an older version"),
+            ("410", "The lease has ended"),
+            ("412", "`If-Match` names an older version, or the lease that was presented has ended"),
             ("413", "The body is too large"),
             ("415", "The body is not JSON"),
             ("422", "The Idempotency-Key was used with another request"),

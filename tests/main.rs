@@ -18,5 +18,6 @@ mod crashes;
 mod definitions;
 mod faults;
 mod identity;
+mod leases;
 mod readme;
 mod workspaces;

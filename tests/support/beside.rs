@@ -19,6 +19,20 @@ fn all(data_dir: &Path) -> Vec<Pid> {
     named.collect()
 }
 
+/// Those who keep an awake environment: each is the parent of what is the first process inside.
+pub fn stewards(data_dir: &Path) -> Vec<Pid> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let parents: Vec<i32> = pids
+        .filter(|pid| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.split(|byte| *byte == 0).next() == Some(b"init")))
+        .filter_map(|pid| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
+        })
+        .collect();
+    all(data_dir).into_iter().filter(|pid| parents.contains(&pid.as_raw_nonzero().get())).collect()
+}
+
 /// Ends them and waits until they are gone.
 pub fn end(data_dir: &Path) {
     for _ in 0..500 {

@@ -12,6 +12,20 @@ pub struct Http {
     key: Option<String>,
 }
 
+/// A request whose body is still to come.
+pub struct Unfinished(TcpStream);
+
+impl Unfinished {
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).unwrap();
+    }
+
+    /// The same, when nobody may listen any more.
+    pub fn try_send(&mut self, bytes: &[u8]) {
+        let _ = self.0.write_all(bytes);
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u16,
@@ -37,6 +51,26 @@ impl Reply {
 impl Http {
     pub fn new(address: &str, key: Option<String>) -> Self {
         Self { address: address.trim_start_matches("http://").to_owned(), key }
+    }
+
+    /// The same caller at another server.
+    pub fn at(&self, address: &str) -> Self {
+        Self::new(address, self.key.clone())
+    }
+
+    /// Sends the head of a request and leaves the body to the caller.
+    pub fn begin(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Unfinished {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
+        if let Some(key) = &self.key {
+            head.push_str(&format!("Authorization: Bearer {key}\r\n"));
+        }
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str("\r\n");
+        let mut unfinished = Unfinished(TcpStream::connect(&self.address).unwrap());
+        unfinished.send(head.as_bytes());
+        unfinished
     }
 
     pub fn get(&self, path: &str) -> Reply {

@@ -205,7 +205,7 @@ async fn an_errand_that_is_cut_off_leaves_nothing() {
     house.stewards.awaken(&blueprint).await.unwrap();
     house
         .stewards
-        .call(blueprint.environment, stead_place::protocol::Call::Barrier { warrant: Warrant { fence: 5, lease: None } }, &[])
+        .call(blueprint.environment, stead_place::protocol::Call::Barrier { warrant: Warrant { fence: 5, lease: None }, stop: true }, &[])
         .await
         .unwrap();
     assert!(matches!(

@@ -191,15 +191,17 @@ pub async fn due_now(unit: &mut Unit, host: HostId) -> Result<(Vec<SandboxId>, O
 }
 
 /// Sandboxes of a host for which a barrier is wanted, or something has to be cleaned up.
-pub async fn unsettled(unit: &mut Unit, host: HostId) -> Result<Vec<SandboxId>> {
+pub async fn unsettled(unit: &mut Unit, (host, life): (HostId, i64)) -> Result<Vec<SandboxId>> {
     let rows = unit
         .fetch(
             "SELECT id FROM sandboxes WHERE host_id = $1 AND destroyed_at IS NULL AND dirty IS NOT NULL AND quarantined IS NULL
              UNION SELECT t.sandbox_id FROM leases t JOIN sandboxes s ON s.id = t.sandbox_id
              WHERE t.ended_at IS NULL AND t.stage <> 'active' AND s.host_id = $1 AND s.quarantined IS NULL
              UNION SELECT t.sandbox_id FROM leases t JOIN sandboxes s ON s.id = t.sandbox_id
+             WHERE t.ended_at IS NULL AND s.host_id = $1 AND (s.confirmed_in IS NULL OR s.confirmed_in <> $2) AND s.quarantined IS NULL
+             UNION SELECT t.sandbox_id FROM leases t JOIN sandboxes s ON s.id = t.sandbox_id
              WHERE t.work IS NOT NULL AND s.host_id = $1 AND s.destroyed_at IS NULL AND s.quarantined IS NULL",
-            &[host.into()],
+            &[host.into(), life.into()],
         )
         .await?;
     rows.iter().map(|row| row.reader().parsed()).collect()

@@ -214,8 +214,9 @@ pub async fn idle(unit: &mut Unit, host: HostId) -> Result<Vec<SandboxId>> {
 /// The sandbox is gone: nobody holds it, and nobody waits for it any more.
 pub async fn end_of_sandbox(unit: &mut Unit, sandbox: SandboxId, now: Timestamp) -> Result<()> {
     unit.execute(
-        "UPDATE leases SET ended_at = $2, how = 'revoked', clean = 1, reason = 'the environment was deleted', work = NULL, expires = NULL,
-         ends = NULL, era = NULL WHERE sandbox_id = $1 AND ended_at IS NULL",
+        "UPDATE leases SET ended_at = $2, how = CASE stage WHEN 'stopping' THEN 'released' ELSE 'revoked' END, clean = 1,
+         reason = CASE stage WHEN 'stopping' THEN NULL ELSE 'the environment was deleted' END, work = NULL, expires = NULL, ends = NULL,
+         era = NULL WHERE sandbox_id = $1 AND ended_at IS NULL",
         &[sandbox.into(), now.into()],
     )
     .await?;

@@ -8,7 +8,8 @@ use stead_domain::duration::Duration;
 use stead_domain::environment::{BoundToType, Environment, EnvironmentMode, Lifetime, Purpose, Scope, TemplateId};
 use stead_domain::ids::{EnvironmentId, LeaseId, TicketId};
 use stead_domain::lease::{
-    AcquireReply, AcquiredItem, Answer, Event, LONGEST_NOTE, LeaseBind, LeaseMode, LeaseView, MOST_PRIORITY, OnBusy, Terms, Wanted,
+    AcquireReply, AcquiredItem, Answer, Event, LONGEST_NOTE, LeaseBind, LeaseMode, LeaseView, MOST_PRIORITY, Moment, OnBusy, Terms, Ticket,
+    TicketStatus, Wanted, Whereabouts,
 };
 use stead_domain::principal::{Caller, Idempotency, Role};
 use stead_domain::provider::ProviderName;
@@ -22,7 +23,7 @@ use super::deciding::{Asked, Decided, decide_in, token_of};
 use super::entering::{PATIENCE, check_quarantine};
 use super::underway::Quiet;
 use super::view::{Names, previous, ticket_view, view};
-use super::{no_sandbox, whereabouts};
+use super::{Office, no_sandbox, whereabouts};
 use crate::environments::NewEnvironment;
 use crate::idempotency::{self, Claim, Outcome};
 use crate::processes::check_usable;
@@ -241,10 +242,12 @@ impl App {
         for id in ids {
             let environment = self.get_environment(&entered, id).await?;
             check_usable(&environment)?;
+            self.confirm(&environment).await?;
             let quiet = self.ask_for_quiet(&environment).await;
             requests.push(asked.of(self, &entered.caller, environment, quiet)?);
         }
-        let deadline = Instant::now() + PATIENCE.max(asked.wait.map(StandardDuration::from).unwrap_or_default().min(PATIENCE * 2));
+        let waits = asked.on_busy() == OnBusy::Wait;
+        let deadline = Instant::now() + if waits { asked.wait.map_or(PATIENCE, StandardDuration::from).min(PATIENCE) } else { PATIENCE };
         let leases: Vec<LeaseId> = match self.write_acquire(&entered, &asked, &requests).await? {
             Written::Before(lease) => return self.as_it_stands(&entered, lease).await,
             Written::Decided(decided) => {
@@ -254,6 +257,9 @@ impl App {
                         let settled = self.until_settled(&request.environment, decided, lease, deadline).await;
                         // Whoever said that it would wait finds it under its ticket; anybody else is told why not, and holds nothing.
                         if let Err(error) = settled {
+                            if waits {
+                                return self.fenced_ticket(&entered, request.ticket).await;
+                            }
                             for request in &requests {
                                 let _ = self.give_up(request).await;
                             }
@@ -331,13 +337,19 @@ impl App {
                     }
                     let mut all = Vec::new();
                     for (at, (sandbox, rules, asked)) in prepared.into_iter().enumerate() {
+                        let (drawn, of) = (drawn_by(asked.event), asked.of.clone());
                         let decided = decide_in(unit, &office, sandbox, rules, asked).await.map_err(Refused::Error)?;
                         match decided {
                             // Refused for good: nothing of this unit is kept, but for whom time has passed, who is seen to by the keeper.
                             Some(decided) if decided.answer.is_err() || decided.quarantined.is_some() => {
                                 return Err(Refused::Decided(at, Box::new(decided)));
                             }
-                            Some(decided) => all.push(decided),
+                            Some(decided) => {
+                                if let (Ok(Answer::Fencing { .. }), Some(drawn)) = (&decided.answer, drawn) {
+                                    note_drawn(unit, &office, decided.now, &drawn, &of).await.map_err(Refused::Error)?;
+                                }
+                                all.push(decided);
+                            }
                             None => return Err(Refused::NoSandbox(at)),
                         }
                     }
@@ -360,6 +372,11 @@ impl App {
                 })
             }
         }
+    }
+
+    /// What somebody is told who waits, and is next, while what the holder before left is being stopped.
+    async fn fenced_ticket(&self, entered: &Entered, ticket: TicketId) -> Result<Acquired> {
+        Ok(Acquired { reply: self.get_ticket(entered, ticket, StandardDuration::ZERO).await? })
     }
 
     async fn give_up(&self, request: &Request) -> Result<()> {
@@ -441,6 +458,26 @@ impl From<stead_store::StoreError> for Refused {
 
 fn no_request() -> Error {
     Error::internal("an acquisition of nothing")
+}
+
+/// Somebody who said that it would wait, and what it asked for.
+fn drawn_by(event: Event) -> Option<Ticket> {
+    match event {
+        Event::Acquire { wanted, on_busy: OnBusy::Wait, priority, wait, lease, ticket } => {
+            let deadline = Moment { era: 0, at: 0 }.after(wait);
+            Some(Ticket { id: ticket, lease, wanted, priority, rank: 0, wait, deadline })
+        }
+        _ => None,
+    }
+}
+
+/// It was next at once, and waits only for what the holder before left: its ticket is served, and can be asked for.
+async fn note_drawn(unit: &mut Unit, office: &Office, now: Moment, drawn: &Ticket, of: &Option<Whereabouts>) -> Result<()> {
+    let Some(of) = of else { return Ok(()) };
+    let ticket = Ticket { deadline: now.after(drawn.wait), ..*drawn };
+    tickets::insert(unit, &ticket, of, office.context.now()).await?;
+    tickets::end(unit, ticket.id, TicketStatus::Granted, office.context.now()).await?;
+    Ok(())
 }
 
 async fn is_known(unit: &mut Unit, lease: LeaseId) -> Result<bool> {

@@ -22,6 +22,9 @@ const ATTEMPTS: usize = 8;
 /// How long somebody who waits for news looks by itself at the latest: another server may have decided.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
 
+/// How long a place may take to say what runs.
+const ASKED: std::time::Duration = std::time::Duration::from_secs(2);
+
 /// What is between a sandbox and its next holder.
 struct Unsettled {
     warrant: Warrant,
@@ -264,6 +267,25 @@ impl App {
         }
     }
 
+    /// What a server before this one asked of the place may still be on its way there. Before anything is judged by what runs, the place is told
+    /// who holds it.
+    pub(super) async fn confirm(&self, environment: &Environment) -> Result<()> {
+        let (office, sandbox) = (self.office(), environment.sandbox_id);
+        let rules = office.rules(environment);
+        let unconfirmed = self
+            .store
+            .glance(move |unit| {
+                Box::pin(async move {
+                    let loaded = desks::look(unit, sandbox, rules, office.own).await?;
+                    Ok::<_, Error>(loaded.is_some_and(|loaded| {
+                        loaded.desk.unconfirmed && loaded.desk.exclusive().is_some() && loaded.host == Some(office.own.0)
+                    }))
+                })
+            })
+            .await?;
+        if unconfirmed { self.carry(sandbox).await } else { Ok(()) }
+    }
+
     /// Asks the place whether something runs in a sandbox, also what commands left behind and records do not know of. What cannot be asked
     /// counts as running.
     pub(super) async fn ask_for_quiet(&self, environment: &Environment) -> Quiet {
@@ -272,7 +294,9 @@ impl App {
         let Ok(ground) = self.ground(provider, environment.runtime.host) else { return Quiet::Unknown };
         let (Ok(place), Ok(all)) = (ground.place(), self.sharers(environment).await) else { return Quiet::Unknown };
         for id in all {
-            match within(place.activity(id)).await {
+            // Whoever keeps it and does not answer at once is busy, or stands still.
+            let asked = tokio::time::timeout(ASKED, place.activity(id)).await;
+            match asked.unwrap_or_else(|_| Err(PlaceError::Failed("it did not answer".to_owned()))) {
                 Ok(None) => {}
                 Ok(Some(activity)) if activity.processes + activity.background == 0 => {}
                 _ => return Quiet::Unknown,

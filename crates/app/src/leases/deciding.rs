@@ -81,12 +81,12 @@ pub(crate) async fn decide_in(unit: &mut Unit, office: &Office, sandbox: Sandbox
     Ok(Some(decided))
 }
 
-/// Whether something of somebody may run: by the records, by what callers are just doing here, or by what the place said. Of a sandbox on
-/// another host only that host knows what is being done.
+/// Whether something of somebody may run. The place knows, if it was asked and nothing was begun since; records only follow it. Of a sandbox
+/// on another host only that host knows what is being done.
 pub(super) fn running(office: &Office, loaded: &desks::Loaded, asked: &Asked) -> bool {
     let elsewhere = loaded.host.is_some_and(|host| host != office.own.0);
     let quiet = office.underway.is_quiet(loaded.sandbox, asked.quiet);
-    loaded.running || !quiet || office.underway.is_busy(loaded.sandbox, asked.identity) || elsewhere
+    !quiet || office.underway.is_busy(loaded.sandbox, asked.identity) || elsewhere
 }
 
 async fn write_effect(unit: &mut Unit, office: &Office, loaded: &desks::Loaded, desk: &Desk, asked: &Asked, effect: Effect) -> Result<()> {
@@ -116,7 +116,7 @@ async fn write_effect(unit: &mut Unit, office: &Office, loaded: &desks::Loaded, 
             let is_done = matches!(asked.event, Event::BarrierDone { .. } | Event::Transfer { .. });
             let began = known.lease.stage != lease::Stage::Fencing;
             let has_work = !is_done && began && !known.lease.implicit && super::work::is_wanted(known);
-            leases::end(unit, lease, &EndRecord { at: now, how, clean, reason: reason.clone() }, has_work).await?;
+            let end = EndRecord { at: now, how, clean, reason: reason.clone() };
             let caller = asked.caller.as_ref().filter(|_| is_about(asked, lease));
             let details = vec![("how", how.as_str().into()), ("clean", clean.into()), ("reason", reason.into())];
             let act = Act {
@@ -130,6 +130,8 @@ async fn write_effect(unit: &mut Unit, office: &Office, loaded: &desks::Loaded, 
                 Some(caller) => record(unit, &office.context, caller, act).await?,
                 None => record_own(unit, &office.context, act).await?,
             }
+            // Not before: whoever releases with its token is asked whether it still may.
+            leases::end(unit, lease, &end, has_work).await?;
         }
         Effect::TimedOut { ticket } => {
             tickets::end(unit, ticket, TicketStatus::TimedOut, now).await?;

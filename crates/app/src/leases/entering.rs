@@ -114,6 +114,7 @@ impl App {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             // What commands left behind is known to the place alone.
+            self.confirm(environment).await?;
             right.quiet = self.ask_for_quiet(environment).await;
             let decided = self.decide(right.sandbox, right.rules, right.asked(), self.office()).await?;
             let decided = decided.ok_or_else(|| no_sandbox(environment))?;

@@ -127,6 +127,7 @@ impl App {
                 let terms = record.of.terms.clone();
                 self.store.write(move |unit| Box::pin(async move { Ok::<_, Error>(leases::set_terms(unit, id, &terms).await?) })).await?;
             }
+            self.confirm(&environment).await?;
             let quiet = self.ask_for_quiet(&environment).await;
             let work = super::work::is_wanted(&record) && !record.lease.implicit;
             let decided = self.decide_on(&entered, &record, Event::Release { lease: id, work }, None, quiet).await?;

@@ -125,14 +125,14 @@ impl App {
 
     /// Barriers that are not through, what unclean ends left, and implicit leases under which nothing runs any more.
     pub async fn sweep_leases(&self) -> Result<()> {
-        let host = self.host;
+        let (host, own) = (self.host, self.office().own);
         let (mut idle, unsettled) = self
             .store
             .read(move |unit| {
                 Box::pin(async move {
                     let mut idle = leases::idle(unit, host).await?;
                     idle.extend(tickets::all_waited_for(unit, host).await?);
-                    Ok::<_, Error>((idle, desks::unsettled(unit, host).await?))
+                    Ok::<_, Error>((idle, desks::unsettled(unit, own).await?))
                 })
             })
             .await?;

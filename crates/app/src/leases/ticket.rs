@@ -36,8 +36,11 @@ impl App {
                 TicketStatus::Granted => {
                     let granted = self.as_it_stands(entered, record.ticket.lease).await?.reply;
                     let active = granted.lease.as_ref().is_none_or(|lease| lease.stage == Some(stead_domain::lease::LeaseStage::Active));
-                    if active || Instant::now() >= deadline {
+                    if active {
                         return Ok(granted);
+                    }
+                    if Instant::now() >= deadline {
+                        return self.show_ticket(entered, id).await;
                     }
                 }
                 TicketStatus::Waiting if Instant::now() < deadline => {}

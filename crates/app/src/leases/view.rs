@@ -34,6 +34,14 @@ impl Names {
     }
 }
 
+fn stage_of(stage: Stage) -> LeaseStage {
+    match stage {
+        Stage::Fencing => LeaseStage::Fencing,
+        Stage::Active => LeaseStage::Active,
+        Stage::Stopping => LeaseStage::Stopping,
+    }
+}
+
 fn left(deadline: Option<Deadline>, now: Moment) -> Option<u64> {
     deadline.and_then(|deadline| deadline.left(now))
 }
@@ -42,11 +50,7 @@ fn left(deadline: Option<Deadline>, now: Moment) -> Option<u64> {
 pub(super) async fn view(unit: &mut Unit, context: &Context, names: &mut Names, record: &LeaseRecord, now: Moment) -> Result<LeaseView> {
     let LeaseRecord { lease, of, acquired_at, end, .. } = record;
     let expires_in_ms = if end.is_some() { None } else { left(lease.expires, now) };
-    let stage = match lease.stage {
-        Stage::Fencing => LeaseStage::Fencing,
-        Stage::Active => LeaseStage::Active,
-        Stage::Stopping => LeaseStage::Stopping,
-    };
+    let stage = stage_of(lease.stage);
     Ok(LeaseView {
         id: lease.id,
         environment_id: of.environment_id,
@@ -102,6 +106,8 @@ pub(super) async fn ticket_view(unit: &mut Unit, record: &TicketRecord) -> Resul
             held_by = Some(holder_view(&live, holder, now));
         }
     }
+    let granted = leases::find(unit, record.ticket.lease).await?.filter(|lease| lease.end.is_none());
+    let stage = granted.map(|lease| stage_of(lease.lease.stage));
     let mut ahead = Vec::new();
     for waiting in tickets::head(unit, sandbox, NAMED).await? {
         if waiting.ticket.id == record.ticket.id {
@@ -115,6 +121,7 @@ pub(super) async fn ticket_view(unit: &mut Unit, record: &TicketRecord) -> Resul
         environment_id: record.of.environment_id,
         lease_id: record.ticket.lease,
         status: record.status,
+        stage,
         position: tickets::before(unit, sandbox, &record.ticket).await?,
         held_by,
         ahead,

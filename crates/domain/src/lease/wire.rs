@@ -131,6 +131,9 @@ pub struct TicketView {
     /// The lease that comes of it.
     pub lease_id: LeaseId,
     pub status: TicketStatus,
+    /// How far the lease is that came of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<LeaseStage>,
     /// How many are before it in the queue.
     pub position: u64,
     /// Who holds it now.

@@ -128,6 +128,12 @@ impl LocalPlace {
             self.abilities.settled().await;
             self.abilities.now().leave_out(&mut blueprint.limits);
         }
+        if premises.stack.upper.is_some() && premises.stack.below.is_empty() && premises.spec.bound_workspace().is_none() {
+            // Whoever emptied it left the new layer to who needs it.
+            let made = blueprint.workspace.source.clone();
+            let made = spawn_blocking(move || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(made)).await;
+            made.map_err(|error| PlaceError::Failed(error.to_string()))?.map_err(|error| PlaceError::StorageFull(error.to_string()))?;
+        }
         blueprint.quota = self.quota(premises, blueprint.limits.disk_bytes.is_some()).await?;
         if matches!(blueprint.network, Network::Relayed { .. }) {
             self.relay.ensure().await.map_err(|error| PlaceError::CannotBeMade {

@@ -213,3 +213,29 @@ fn a_store_that_is_put_back_unnoticed_is_healed_by_its_places() {
     let now = scene.lease(&text(&lease, "id"));
     assert!(now["fence"].as_u64().unwrap() > last["fence"].as_u64().unwrap(), "{now} after {last}");
 }
+
+/// Where the definition says so, whoever does not answer is ended by force, and that is made sure of.
+#[test]
+fn a_steward_that_does_not_answer_is_ended_where_the_definition_says_so() {
+    for (policy, expected) in [("destroy", "changed\n"), ("fork_from_checkpoint", "sealed\n")] {
+        let server = Server::start();
+        let scene = Scene::new(&server, json!({ "lease": { "lock_delay": "0s", "unreachable": policy } }));
+        let lease = scene.acquire(&scene.ann, json!({ "bind": "token" }));
+        let token = text(&lease, "token");
+        expect(&scene.shell(&scene.ann, Some(&token), "echo sealed > f"), 200);
+        expect(&scene.ann.send("POST", &scene.path("/checkpoints"), &[("Stead-Lease", &token)], Some(b"{}")), 201);
+        expect(&scene.shell(&scene.ann, Some(&token), "echo changed > f"), 200);
+        expect(&scene.shell(&scene.ann, Some(&token), ZOO), 200);
+        let stewards = crate::support::beside::stewards(server.path());
+        rustix::process::kill_process(stewards[0], rustix::process::Signal::STOP).unwrap();
+        expect(&act(&scene.owner, &lease, "break", None, json!({ "reason": "it hangs" })), 200);
+        scene.acquire(&scene.ben, json!({}));
+        assert_eq!(scene.printed(&scene.ben, None, "cat f"), expected);
+        if policy == "destroy" {
+            stands_still(&scene, &scene.ben, None);
+        } else {
+            let kept = expect(&scene.owner.get(&scene.path("/checkpoints")), 200);
+            assert_eq!(kept["items"][0]["reason"], "before_takeover", "what was there is not lost");
+        }
+    }
+}

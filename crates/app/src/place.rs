@@ -73,6 +73,11 @@ pub trait Place: Send + Sync {
     /// goes on. The same warrant once more only makes sure of that. [`PlaceError::Stale`] when a later one was seen, or somebody else's.
     async fn barrier(&self, barrier: &Barrier) -> Result<(), PlaceError>;
 
+    /// Ends whoever keeps an environment and does not answer, with everything inside, and returns when all of it is surely gone.
+    async fn end_by_force(&self, _environment: EnvironmentId) -> Result<(), PlaceError> {
+        Err(PlaceError::Unsupported("it cannot end what does not answer"))
+    }
+
     /// Makes it ready for a command without one. Does nothing when it is awake.
     async fn wake(&self, environment: &Premises) -> Result<(), PlaceError>;
 

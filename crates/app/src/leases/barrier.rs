@@ -1,6 +1,7 @@
 //! The barrier between two holders: what the one before left is stopped by the place, its ends are written down, what was to be done at its
 //! release is done, and only then is anybody let in. Every step can be repeated; whoever is killed in between leaves a row that says so.
 
+use stead_domain::definition::UnreachablePolicy;
 use stead_domain::environment::Environment;
 use stead_domain::ids::{EnvironmentId, LeaseId, SandboxId};
 use stead_domain::lease::{Effect, Event, LeaseRecord, Rules, Stage};
@@ -115,7 +116,9 @@ impl App {
             for environment in &unsettled.environments {
                 locks.push(self.locks.lock(&environment.id.to_string()).await);
             }
-            match self.send_barrier(sandbox, &unsettled).await {
+            let sent = self.send_barrier(sandbox, &unsettled).await;
+            drop(locks);
+            match sent {
                 Ok(()) => {}
                 Err(PlaceError::Stale(highest)) => {
                     // A backup was put back, or a grant was lost: whoever the place knows of is behind what is given out from now on.
@@ -123,9 +126,13 @@ impl App {
                     self.decide(sandbox, rules_of(&unsettled), Asked::by_itself(Event::BarrierStale { highest }), self.office()).await?;
                     continue;
                 }
-                Err(error) => return Err(unreachable(&unsettled, error)),
+                Err(error) => {
+                    if !self.give_up_the_place(&unsettled).await? {
+                        return Err(unreachable(&unsettled, error));
+                    }
+                    continue;
+                }
             }
-            drop(locks);
             let done = self.do_work(&unsettled.environments, &unsettled.work, unsettled.is_takeover).await;
             if done.is_err() || unsettled.failures > 0 {
                 self.note_cleaning(sandbox, &done).await?;
@@ -152,6 +159,28 @@ impl App {
             return Ok(());
         }
         Err(Error::new(Code::LeaseFencing, "the store and the place do not agree on a fence yet").recoverable(true).suggestion("try again"))
+    }
+
+    /// What the definition says for a place that does not answer. It is never taken for gone: either somebody waits, or it is ended by force
+    /// and that is made sure of. Whether the barrier can be sent again.
+    async fn give_up_the_place(&self, unsettled: &Unsettled) -> Result<bool> {
+        let Some(first) = unsettled.environments.first() else { return Ok(false) };
+        let policy = first.spec.lease.as_ref().and_then(|lease| lease.unreachable).unwrap_or(UnreachablePolicy::Wait);
+        if policy == UnreachablePolicy::Wait {
+            return Ok(false);
+        }
+        let provider = first.runtime.provider.unwrap_or(first.provider);
+        let ground = self.ground(provider, first.runtime.host)?;
+        for environment in &unsettled.environments {
+            tracing::warn!(environment = %environment.id, "whoever keeps it does not answer, and is ended by force");
+            ground.place()?.end_by_force(environment.id).await?;
+        }
+        if policy == UnreachablePolicy::ForkFromCheckpoint {
+            for environment in &unsettled.environments {
+                self.go_back(environment).await?;
+            }
+        }
+        Ok(true)
     }
 
     /// What a barrier is wanted for; none when nothing is.

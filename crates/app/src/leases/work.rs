@@ -71,6 +71,30 @@ impl App {
         self.drop_beyond(&environment).await
     }
 
+    /// From what nobody knows the end of to what was sealed last. What was there is sealed as well, so that nothing of it is lost.
+    pub(super) async fn go_back(&self, environment: &Environment) -> Result<()> {
+        let id = environment.id;
+        let latest = self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(checkpoints::latest(unit, id).await?) })).await?;
+        let Some(latest) = latest else { return Ok(()) };
+        self.checkpoint_by_itself(environment, CheckpointReason::BeforeTakeover).await?;
+        let _guard = self.locks.lock(&id.to_string()).await;
+        let _kept = self.layers.read().await;
+        let (context, environment) = (self.context.clone(), self.load(id).await?);
+        let left = environment.stack.upper_of(environment.sandbox_id);
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let stack = Stack { upper: Some(LayerId::new(&context)), below: latest.layers.clone() };
+                    checkpoints::set_stack(unit, environment.sandbox_id, &stack, Some(latest.id), context.now()).await?;
+                    environments::set_setup_version(unit, id, latest.setup_version.or(Some(SETUP_GONE))).await?;
+                    record_own(unit, &context, own_act(&environment, "environment.restore")).await
+                })
+            })
+            .await?;
+        self.drop_layers_behind(vec![left]);
+        Ok(())
+    }
+
     /// As it was when it was made: another layer to write to, over nothing. Its setup script runs again.
     async fn clean(&self, environment: &Environment) -> Result<()> {
         let _guard = self.locks.lock(&environment.id.to_string()).await;

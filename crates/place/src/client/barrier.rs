@@ -24,6 +24,17 @@ impl Stewards {
             .unwrap_or_else(|_| Err(Trouble::Broken(silent.to_owned())))
     }
 
+    /// Ends a steward that does not answer, with everything inside. Returns when all of it is gone.
+    pub async fn end_by_force(&self, environment: EnvironmentId) -> Result<(), Trouble> {
+        for _ in 0..LEAVING {
+            self.kill_foreign(environment).await?;
+            if self.clear_left(environment).await? {
+                return Ok(());
+            }
+        }
+        Err(Trouble::Broken("somebody makes the environment anew again and again".to_owned()))
+    }
+
     async fn hold_off(&self, environment: EnvironmentId, warrant: Warrant, stop: bool) -> Result<(), Trouble> {
         loop {
             let connection = match self.find(environment).await {

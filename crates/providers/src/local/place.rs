@@ -365,6 +365,10 @@ impl Place for LocalPlace {
         barrier::hold_off(&self.stewards, self.sandbox(barrier.sandbox), barrier).await
     }
 
+    async fn end_by_force(&self, environment: EnvironmentId) -> Result<()> {
+        self.stewards.end_by_force(environment).await.map_err(said)
+    }
+
     async fn wake(&self, environment: &Premises) -> Result<()> {
         let mut blueprint = self.prepare(environment).await?;
         let mut woken = self.stewards.awaken(&blueprint).await;

@@ -63,7 +63,7 @@ async fn a_steward_of_the_last_version_really_does_not_know_the_new_calls() {
     earlier.start(&house.blueprint(environment), &start).await.unwrap();
     // Whoever made it takes it for one of its own, until it hangs up.
     let first = earlier.find(environment).await.unwrap().unwrap();
-    let call = || Call::Barrier { warrant: Warrant { fence: 1, lease: None } };
+    let call = || Call::Barrier { warrant: Warrant { fence: 1, lease: None }, stop: true };
     assert!(matches!(first.call(call(), &[]).await, Err(Trouble::Gone)));
     assert!(matches!(earlier.call(environment, call(), &[]).await, Err(Trouble::Broken(_))));
     assert_eq!(earlier.progress(environment, start.process).await.unwrap().unwrap().exit, None);

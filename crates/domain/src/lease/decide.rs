@@ -81,6 +81,7 @@ impl Hand {
             return Ok(Answer::Fencing { lease });
         }
         if let Some(own) = self.own_implicit(&wanted) {
+            self.heard_of(own)?;
             // What it runs goes on under its new name. An implicit one has no longest time that it could leave to this one.
             self.succeed(own);
             self.begin(lease, wanted, Came::ByItself);
@@ -126,6 +127,12 @@ impl Hand {
             Stage::Stopping => false,
         };
         (may && wanted.mode == LeaseMode::Exclusive).then_some(own.id)
+    }
+
+    /// Whether what runs under a lease can be taken over: it cannot before the steward has said that it is that one's.
+    fn heard_of(&self, lease: LeaseId) -> Result<(), Refusal> {
+        let active = self.desk.find(lease).is_some_and(|found| found.stage == Stage::Active);
+        if active && self.desk.unconfirmed { Err(Refusal::NotYet) } else { Ok(()) }
     }
 
     fn enter(&mut self, principal: PrincipalId, lease: LeaseId) -> Result<Answer, Refusal> {
@@ -208,6 +215,7 @@ impl Hand {
         if found.mode == LeaseMode::Shared {
             return Err(Refusal::ReadOnly);
         }
+        self.heard_of(lease)?;
         self.succeed(lease);
         self.begin(successor, Wanted { principal: to, bind, ..found.wants() }, Came::After(found));
         Ok(Answer::Fencing { lease: successor })

@@ -183,6 +183,9 @@ pub enum Refusal {
     ReadOnly,
     /// Nobody waits under that number.
     NoTicket,
+    /// A server began, and the steward has not spoken yet: what runs cannot be taken over before. It is asked now; ask again when it has
+    /// answered.
+    NotYet,
     /// The steward has seen a fence after which there is none to give out: what it keeps can be read, and never be held again.
     NoFence,
 }

@@ -132,6 +132,11 @@ impl Hand {
             self.desk.dirty = self.desk.dirty.max(Some(lease.fence));
             self.desk.not_before = (how != LeaseEnd::Released).then(|| self.now().after(self.desk.rules.lock_delay));
         }
+        if lease.mode == LeaseMode::Exclusive && (self.seen.running || self.desk.unconfirmed) {
+            // Also one that was not let in yet may have something running: it took over from somebody, or had been let in before an older
+            // state of the store came back. Until the steward has spoken the records may be older ones as well.
+            self.desk.dirty.get_or_insert(lease.fence);
+        }
         self.effects.push(Effect::Ended { lease: id, how, clean });
     }
 
@@ -149,6 +154,10 @@ impl Hand {
 
     /// Lets somebody in. Every exclusive lease has a fence of its own, which no other ever had.
     pub fn begin(&mut self, id: LeaseId, wanted: Wanted, came: Came) {
+        if self.desk.unconfirmed && !self.desk.rules.open {
+            // Numbers that are given out now may hide others that were given out before an older state of the store came back.
+            self.desk.dirty.get_or_insert(self.desk.fence);
+        }
         if wanted.mode == LeaseMode::Exclusive {
             self.desk.fence += 1;
         }

@@ -201,7 +201,7 @@ impl World {
     fn decide(&mut self, event: Event) -> Result<Answer, Refusal> {
         let before = self.desk.clone();
         let decision = decide(self.desk.clone(), event, self.seen());
-        self.rules.hold(&before, &decision.desk, &decision.effects, self.restored);
+        self.rules.hold(&before, event, &decision.desk, &decision.effects, self.restored);
         self.desk = decision.desk;
         for effect in decision.effects {
             if let Effect::Barrier(barrier) = effect {
@@ -245,7 +245,7 @@ impl World {
                 Message::Done(fence, running) => {
                     // The records follow before the next holder is let in. What a store from a backup does not know of runs all the same.
                     if fence == self.desk.fence {
-                        self.rows.retain(|_, program| program.fence >= fence);
+                        self.rows.retain(|number, program| program.fence >= fence || running.iter().any(|runs| runs.number == *number));
                         if self.desk.unconfirmed {
                             self.rows.extend(running.into_iter().map(|program| (program.number, program)));
                         }

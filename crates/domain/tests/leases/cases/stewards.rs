@@ -67,6 +67,28 @@ fn a_steward_that_has_seen_more_is_heeded_when_nobody_holds_it_too() {
 }
 
 #[test]
+fn what_ends_before_the_steward_has_spoken_leaves_what_nobody_knows_of() {
+    // The records came back with the store, and say that nothing runs.
+    let mut case = Case::new(false);
+    case.acquire(ANN, 1, Token, Exclusive, OnBusy::Fail).unwrap();
+    case.desk.unconfirmed = true;
+    case.release(1).unwrap();
+    assert_eq!(case.desk.dirty, Some(1));
+    case.acquire(BEN, 2, Token, Exclusive, OnBusy::Fail).unwrap();
+    assert_eq!(case.barrier(), Some(Barrier { fence: 2, owner: Some(lease(2)), stop: true }));
+    // It was let in, the store came back from before that, and it is fenced in once more: the steward knows it by its number.
+    let mut case = Case::new(false);
+    case.acquire(ANN, 1, Token, Exclusive, OnBusy::Fail).unwrap();
+    case.decide(Event::Break { lease: lease(1) }).unwrap();
+    case.acquire(ANN, 2, Token, Exclusive, OnBusy::Fail).unwrap();
+    case.running = true;
+    case.decide(Event::BarrierDone { fence: 2 }).unwrap();
+    case.release(2).unwrap();
+    case.acquire(BEN, 3, Token, Exclusive, OnBusy::Fail).unwrap();
+    assert_eq!(case.barrier(), Some(Barrier { fence: 3, owner: Some(lease(3)), stop: true }));
+}
+
+#[test]
 fn one_that_is_being_stopped_stays_so() {
     let mut case = Case::new(false);
     case.acquire(ANN, 1, Token, Exclusive, OnBusy::Fail).unwrap();

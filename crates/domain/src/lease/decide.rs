@@ -45,7 +45,7 @@ pub fn decide(desk: Desk, event: Event, seen: Seen) -> Decision {
 fn told(desk: &Desk, answer: Answer) -> Answer {
     match answer {
         Answer::Fencing { lease } => match desk.find(lease) {
-            Some(found) if found.stage == Stage::Active && !desk.unconfirmed => Answer::Pass { fence: found.fence },
+            Some(found) if found.stage == Stage::Active && (!desk.unconfirmed || desk.rules.open) => Answer::Pass { fence: found.fence },
             _ => answer,
         },
         // It goes on when the steward has said that there is nobody else.

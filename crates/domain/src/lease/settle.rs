@@ -130,7 +130,8 @@ impl Hand {
         let clean = harmless || (how == LeaseEnd::Released && !self.seen.running);
         if !clean {
             self.desk.dirty = self.desk.dirty.max(Some(lease.fence));
-            self.desk.not_before = (how != LeaseEnd::Released).then(|| self.now().after(self.desk.rules.lock_delay));
+            let delay = self.desk.rules.lock_delay;
+            self.desk.not_before = (how != LeaseEnd::Released && delay > 0).then(|| self.now().after(delay));
         }
         if lease.mode == LeaseMode::Exclusive && (self.seen.running || self.desk.unconfirmed) {
             // Also one that was not let in yet may have something running: it took over from somebody, or had been let in before an older

@@ -89,6 +89,11 @@ fn a_definition_that_becomes_open_and_back_leaves_no_writer_beside_what_others_s
     assert!(case.desk.exclusive().is_none() && case.desk.dirty.is_some());
     assert_eq!(case.acquire(ANN, 3, Token, Exclusive, OnBusy::Preempt), Ok(Answer::Fencing { lease: lease(3) }));
     assert!(case.barrier().is_some_and(|barrier| barrier.stop));
+    // Nobody has to be asked where nobody is kept out.
+    let mut case = Case::new(false);
+    (case.desk.rules.open, case.desk.unconfirmed) = (true, true);
+    assert_eq!(case.acquire(ANN, 1, Token, Exclusive, OnBusy::Fail), Ok(Answer::Pass { fence: 0 }));
+    assert_eq!(case.present(1), Ok(Answer::Pass { fence: 0 }));
     // What was taken by a call that needed it is nothing that could be held where nobody is kept out.
     let mut case = Case::new(false);
     case.enter(ANN, 1).unwrap();

@@ -221,3 +221,11 @@ pub struct Decision {
     pub effects: Vec<Effect>,
     pub answer: Result<Answer, Refusal>,
 }
+
+impl Decision {
+    /// It used up everybody who waits that it was told of, though there are others: what they would have changed it cannot say. It is to be
+    /// thrown away, and decided anew with more of them.
+    pub fn ran_out(&self) -> bool {
+        self.desk.waiting.is_empty() && self.desk.more_wait
+    }
+}

@@ -193,6 +193,9 @@ impl Hand {
         let read = self.desk.exclusive().is_none() && !self.desk.leases.is_empty() && !self.desk.rules.open;
         if let (true, Some(older)) = (read, self.desk.dirty) {
             self.desk.fence = self.desk.fence.max(older + 1);
+            for reader in self.desk.leases.iter_mut().filter(|reader| reader.stage == Stage::Fencing) {
+                reader.fence = self.desk.fence;
+            }
         }
     }
 

@@ -9,8 +9,8 @@ use crate::unit::Unit;
 use crate::value::{Row, Value};
 use crate::{leases, tickets};
 
-/// So many of those who wait are looked at for one decision.
-const HEAD: u64 = 16;
+/// So many of those who wait are looked at for one decision, at first.
+pub const HEAD: u64 = 16;
 
 /// A desk with what is kept beside it.
 #[derive(Clone, Debug)]
@@ -37,23 +37,24 @@ const FIND: &str =
     "SELECT project_id, provider, host_id, fence, dirty, not_before_era, not_before, confirmed_in, due_era, due, quarantined,
     cleaning_failures FROM sandboxes t WHERE id = $1 AND destroyed_at IS NULL";
 
-/// Locks it and reads the clock then. `own` is this server's host, and since when this server is there.
-pub async fn lock(unit: &mut Unit, sandbox: SandboxId, rules: Rules, own: (HostId, i64)) -> Result<Option<Loaded>> {
+/// Locks it and reads the clock then. `own` is this server's host, and since when this server is there; `head` is how many of
+/// those who wait are told of.
+pub async fn lock(unit: &mut Unit, sandbox: SandboxId, rules: Rules, own: (HostId, i64), head: u64) -> Result<Option<Loaded>> {
     let Some(row) = unit.fetch_locked(FIND, &[sandbox.into()]).await? else { return Ok(None) };
     let now = unit.moment().await?;
     if tickets::head(unit, sandbox, 1).await?.first().is_some_and(|first| first.ticket.deadline.era != now.era) {
         tickets::enter_era(unit, sandbox, now).await?;
     }
-    load(unit, sandbox, &row, rules, own).await.map(Some)
+    load(unit, sandbox, &row, rules, own, head).await.map(Some)
 }
 
 /// Only looks: what is decided on it may not be true any more.
 pub async fn look(unit: &mut Unit, sandbox: SandboxId, rules: Rules, own: (HostId, i64)) -> Result<Option<Loaded>> {
     let Some(row) = unit.fetch_optional(FIND, &[sandbox.into()]).await? else { return Ok(None) };
-    load(unit, sandbox, &row, rules, own).await.map(Some)
+    load(unit, sandbox, &row, rules, own, HEAD).await.map(Some)
 }
 
-async fn load(unit: &mut Unit, sandbox: SandboxId, row: &Row, rules: Rules, own: (HostId, i64)) -> Result<Loaded> {
+async fn load(unit: &mut Unit, sandbox: SandboxId, row: &Row, rules: Rules, own: (HostId, i64), head: u64) -> Result<Loaded> {
     let now = unit.moment().await?;
     let mut row = row.reader();
     let (project, provider, host): (_, _, Option<HostId>) = (row.parsed()?, row.parsed()?, row.optional_parsed()?);
@@ -67,9 +68,9 @@ async fn load(unit: &mut Unit, sandbox: SandboxId, row: &Row, rules: Rules, own:
     let due = deadline()?;
     let (quarantined, cleaning_failures) = (row.optional_text()?, row.count()?);
     let live = leases::live(unit, sandbox).await?;
-    let mut waiting = tickets::head(unit, sandbox, HEAD + 1).await?;
-    let more_wait = waiting.len() as u64 > HEAD;
-    waiting.truncate(HEAD as usize);
+    let mut waiting = tickets::head(unit, sandbox, head + 1).await?;
+    let more_wait = waiting.len() as u64 > head;
+    waiting.truncate(head as usize);
     let unconfirmed = match host {
         None => false,
         Some(host) if host == own.0 => confirmed_in != Some(own.1),

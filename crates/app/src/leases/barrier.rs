@@ -48,7 +48,7 @@ impl App {
             match effect {
                 Effect::Began { lease, .. } | Effect::Activated { lease } | Effect::Ended { lease, .. } => self.waiters.tell(*lease),
                 Effect::TimedOut { .. } | Effect::Waits(_) => {}
-                Effect::Barrier { .. } => barrier = true,
+                Effect::Barrier(_) => barrier = true,
             }
         }
         if let Some(due) = decided.desk.due() {
@@ -123,7 +123,13 @@ impl App {
                 Err(PlaceError::Stale(highest)) => {
                     // A backup was put back, or a grant was lost: whoever the place knows of is behind what is given out from now on.
                     tracing::warn!(%sandbox, highest, fence = unsettled.warrant.fence, "the place has seen a later fence than the store");
-                    self.decide(sandbox, rules_of(&unsettled), Asked::by_itself(Event::BarrierStale { highest }), self.office()).await?;
+                    self.decide(
+                        sandbox,
+                        rules_of(&unsettled),
+                        Asked::by_itself(Event::BarrierStale { sent: unsettled.warrant.fence, highest }),
+                        self.office(),
+                    )
+                    .await?;
                     continue;
                 }
                 Err(error) => {
@@ -226,13 +232,12 @@ impl App {
                     let mut work = leases::with_work(unit, sandbox).await?;
                     let is_takeover = desk.dirty.is_some();
                     work.extend(loaded.leases.iter().filter(|record| record.lease.stage == Stage::Stopping && is_wanted(record)).cloned());
-                    let stopping = desk.leases.iter().any(|lease| lease.stage == Stage::Stopping);
-                    let held = desk.exclusive().is_some();
-                    let wanted = desk.dirty.is_some() || stopping || (desk.unconfirmed && held) || !work.is_empty();
-                    let warrant = Warrant { fence: desk.fence, lease: desk.owner() };
+                    let wanted = desk.dirty.is_some() || desk.barrier().is_some() || !work.is_empty();
+                    let barrier = desk.barrier_now();
+                    let warrant = Warrant { fence: barrier.fence, lease: barrier.owner };
                     Ok(wanted.then_some(Unsettled {
                         warrant,
-                        stop: desk.dirty.is_some() || stopping,
+                        stop: barrier.stop,
                         environments,
                         work,
                         is_takeover,
@@ -307,7 +312,7 @@ impl App {
                 Box::pin(async move {
                     let loaded = desks::look(unit, sandbox, rules, office.own).await?;
                     Ok::<_, Error>(loaded.is_some_and(|loaded| {
-                        loaded.desk.unconfirmed && loaded.desk.exclusive().is_some() && loaded.host == Some(office.own.0)
+                        loaded.desk.unconfirmed && !loaded.desk.leases.is_empty() && loaded.host == Some(office.own.0)
                     }))
                 })
             })

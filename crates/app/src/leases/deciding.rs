@@ -47,38 +47,37 @@ pub(crate) struct Decided {
 
 /// Decides and writes. None when there is no such sandbox any more.
 pub(crate) async fn decide_in(unit: &mut Unit, office: &Office, sandbox: SandboxId, rules: Rules, asked: Asked) -> Result<Option<Decided>> {
-    let Some(loaded) = desks::lock(unit, sandbox, rules, office.own).await? else { return Ok(None) };
-    let seen = Seen { now: loaded.now, running: running(office, &loaded, &asked) };
-    if loaded.desk.more_wait {
-        // Those who are far behind give up in their time as well.
-        for ticket in tickets::overdue(unit, sandbox, loaded.now).await? {
-            if !loaded.desk.waiting.iter().any(|known| known.id == ticket) {
-                tickets::end(unit, ticket, TicketStatus::TimedOut, office.context.now()).await?;
+    let mut head = desks::HEAD;
+    let (loaded, decision) = loop {
+        let Some(loaded) = desks::lock(unit, sandbox, rules, office.own, head).await? else { return Ok(None) };
+        if loaded.desk.more_wait {
+            // Those who are far behind give up in their time as well.
+            for ticket in tickets::overdue(unit, sandbox, loaded.now).await? {
+                if !loaded.desk.waiting.iter().any(|known| known.id == ticket) {
+                    tickets::end(unit, ticket, TicketStatus::TimedOut, office.context.now()).await?;
+                }
             }
         }
-    }
-    let decision = decide(loaded.desk.clone(), asked.event, seen);
+        let seen = Seen { now: loaded.now, running: running(office, &loaded, &asked) };
+        let decision = decide(loaded.desk.clone(), asked.event, seen);
+        if !decision.ran_out() {
+            break (loaded, decision);
+        }
+        // More of the queue is due than was looked at.
+        head = head.saturating_mul(8);
+    };
     for effect in &decision.effects {
         write_effect(unit, office, &loaded, &decision.desk, &asked, *effect).await?;
     }
     desks::save(unit, &loaded, &decision.desk, office.own).await?;
-    let mut decided = Decided {
+    Ok(Some(Decided {
         sandbox,
         answer: decision.answer,
         effects: decision.effects,
         now: loaded.now,
-        quarantined: loaded.quarantined.clone(),
+        quarantined: loaded.quarantined,
         desk: decision.desk,
-    };
-    // More of the queue may be due than was looked at.
-    if decided.desk.more_wait && decided.desk.waiting.len() < loaded.desk.waiting.len() {
-        let again = Box::pin(decide_in(unit, office, sandbox, rules, Asked::by_itself(Event::Look))).await?;
-        if let Some(again) = again {
-            decided.effects.extend(again.effects);
-            decided.desk = again.desk;
-        }
-    }
-    Ok(Some(decided))
+    }))
 }
 
 /// Whether something of somebody may run. The place knows, if it was asked and nothing was begun since; records only follow it. Of a sandbox
@@ -137,7 +136,7 @@ async fn write_effect(unit: &mut Unit, office: &Office, loaded: &desks::Loaded, 
             tickets::end(unit, ticket, TicketStatus::TimedOut, now).await?;
         }
         // Sent when this is durable, and again until it is answered.
-        Effect::Barrier { .. } => {}
+        Effect::Barrier(_) => {}
     }
     Ok(())
 }

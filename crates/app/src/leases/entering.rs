@@ -127,6 +127,8 @@ impl App {
                 }
                 Ok(Answer::Fencing { lease }) => self.until_settled(environment, &decided, lease, deadline).await?,
                 Ok(_) => return Err(Error::internal("the rules answered something else than was asked")),
+                // It was asked now.
+                Err(Refusal::NotYet) if tokio::time::Instant::now() < deadline => self.carry(right.sandbox).await?,
                 Err(refusal) => return Err(self.refused(entered, environment, &decided, refusal).await),
             }
         }
@@ -248,6 +250,11 @@ impl App {
             Refusal::ReadOnly => Error::new(Code::LeaseReadOnly, "a shared lease reads, and changes nothing")
                 .suggestion("release it and acquire the environment with `mode: exclusive`"),
             Refusal::NoTicket => Error::new(Code::NotFound, "nobody waits under that ticket").suggestion("acquire the environment anew"),
+            Refusal::NotYet => super::barrier::fencing(environment),
+            Refusal::NoFence => {
+                Error::new(Code::Conflict, "the place has seen the last fence there is: it can be read, and never be held again")
+                    .suggestion("copy what is in it to another environment with `stead cp`, or fork it from a checkpoint")
+            }
             Refusal::Held { by } => self.held_error(environment, decided, by).await,
         }
     }

@@ -1,7 +1,7 @@
 //! Readings of the store's clock. They mean something only within one era: between two starts of the machine, or of the database.
 
 /// A reading: which era it is of, and how many milliseconds of it have passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Moment {
     pub era: u64,
     pub at: u64,
@@ -11,10 +11,15 @@ impl Moment {
     pub fn after(self, milliseconds: u64) -> Deadline {
         Deadline { era: self.era, at: self.at.saturating_add(milliseconds) }
     }
+
+    /// What tickets are ranked by.
+    pub(super) fn reading(self) -> i64 {
+        i64::try_from(self.at).unwrap_or(i64::MAX)
+    }
 }
 
 /// A moment that is to come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Deadline {
     pub era: u64,
     pub at: u64,

@@ -1,15 +1,16 @@
 //! One event, decided.
 
 use super::desk::{Desk, PRIORITY, Stage, Ticket};
-use super::settle::Hand;
+use super::settle::{Came, Hand, LINGER};
 use super::{Answer, Decision, Directive, Effect, Event, LeaseBind, LeaseEnd, LeaseMode, OnBusy, Refusal, Seen, Wanted};
 use crate::ids::{LeaseId, PrincipalId, TicketId};
 
-/// What an implicit lease would have if it did not live by what runs.
-const NO_TTL: u64 = 0;
+/// The highest that a store can keep and still count on from.
+const LAST_FENCE: u64 = i64::MAX as u64 - (1 << 32);
 
 /// What becomes of the desk by an event.
 pub fn decide(desk: Desk, event: Event, seen: Seen) -> Decision {
+    let before = desk.barrier();
     let mut hand = Hand { desk, effects: Vec::new(), seen };
     hand.settle();
     hand.hand_over();
@@ -23,17 +24,18 @@ pub fn decide(desk: Desk, event: Event, seen: Seen) -> Decision {
         Event::Break { lease } => hand.revoke(lease),
         Event::Transfer { lease, to, bind, successor } => hand.transfer(lease, to, bind, successor),
         Event::BarrierDone { fence } => hand.barrier_done(fence),
-        Event::BarrierStale { highest } => hand.barrier_stale(highest),
+        Event::BarrierStale { sent, highest } => hand.barrier_stale(sent, highest),
         Event::Withdraw { ticket } => hand.withdraw(ticket),
         Event::Sweep => hand.sweep(),
         Event::Look => Ok(Answer::Done),
     };
     hand.hand_over();
     hand.advance();
+    hand.fence_readers_in();
     let Hand { desk, mut effects, .. } = hand;
-    let barrier = Effect::Barrier { fence: desk.fence };
-    if desk.unconfirmed && desk.exclusive().is_some() && !effects.contains(&barrier) {
-        effects.push(barrier);
+    // A server that began knows of none that was sent before.
+    if let Some(barrier) = desk.barrier().filter(|barrier| desk.unconfirmed || before != Some(*barrier)) {
+        effects.push(Effect::Barrier(barrier));
     }
     // Whoever asked may have been let in by what came after.
     let answer = answer.map(|answer| told(&desk, answer));
@@ -43,7 +45,7 @@ pub fn decide(desk: Desk, event: Event, seen: Seen) -> Decision {
 fn told(desk: &Desk, answer: Answer) -> Answer {
     match answer {
         Answer::Fencing { lease } => match desk.find(lease) {
-            Some(found) if found.stage == Stage::Active && !desk.unconfirmed => Answer::Pass { fence: found.fence },
+            Some(found) if found.stage == Stage::Active && (!desk.unconfirmed || desk.rules.open) => Answer::Pass { fence: found.fence },
             _ => answer,
         },
         // It goes on when the steward has said that there is nobody else.
@@ -66,26 +68,34 @@ impl Hand {
         lease: LeaseId,
         ticket: TicketId,
     ) -> Result<Answer, Refusal> {
+        // Asked once more, because a reply was lost.
+        if self.desk.find(lease).is_some() {
+            return Ok(Answer::Fencing { lease });
+        }
+        if self.desk.waiting.iter().any(|waiting| waiting.id == ticket) {
+            return Ok(Answer::Queued { ticket });
+        }
         if self.desk.rules.open && wanted.mode == LeaseMode::Exclusive {
             // Nobody is kept out, so there is nothing to hold; the lease is a name for whoever came.
-            self.begin(lease, Wanted { mode: LeaseMode::Shared, ..wanted }, false, None);
+            self.begin(lease, Wanted { mode: LeaseMode::Shared, ..wanted }, Came::ByItself);
             return Ok(Answer::Fencing { lease });
         }
         if let Some(own) = self.own_implicit(&wanted) {
-            // What it runs goes on under its new name.
+            self.heard_of(own)?;
+            // What it runs goes on under its new name. An implicit one has no longest time that it could leave to this one.
             self.succeed(own);
-            self.begin(lease, wanted, false, None);
+            self.begin(lease, wanted, Came::ByItself);
             return Ok(Answer::Fencing { lease });
         }
         if !self.desk.somebody_waits() && self.has_room(wanted.mode) {
             self.make_room();
-            self.begin(lease, wanted, false, None);
+            self.begin(lease, wanted, Came::ByItself);
             return Ok(Answer::Fencing { lease });
         }
         match on_busy {
             OnBusy::Fail => Err(self.held()),
             OnBusy::Wait => {
-                let rank = i64::try_from(self.seen.now.at).unwrap_or(i64::MAX).saturating_sub(i64::from(priority) * PRIORITY);
+                let rank = self.seen.now.reading().saturating_sub(i64::from(priority) * PRIORITY);
                 let at = self.desk.waiting.partition_point(|earlier| earlier.rank <= rank);
                 let deadline = self.seen.now.after(wait);
                 let drawn = Ticket { id: ticket, lease, wanted, priority, rank, wait, deadline };
@@ -100,11 +110,7 @@ impl Hand {
                 for holder in self.desk.leases.iter().map(|lease| lease.id).collect::<Vec<_>>() {
                     self.end(holder, LeaseEnd::Revoked);
                 }
-                // A reader is let in only where nothing older can write any more.
-                if wanted.mode == LeaseMode::Shared && self.desk.needs_barrier() {
-                    return Err(self.held());
-                }
-                self.begin(lease, wanted, false, None);
+                self.begin(lease, wanted, Came::ByItself);
                 Ok(Answer::Fencing { lease })
             }
         }
@@ -113,10 +119,20 @@ impl Hand {
     /// An implicit lease of who asks for more. One that is to be known by its token cannot take over what runs: it belongs to others with
     /// the same name as well.
     fn own_implicit(&self, wanted: &Wanted) -> Option<LeaseId> {
-        let own = self.desk.exclusive().filter(|lease| lease.implicit && lease.stage == Stage::Active && lease.is_of(wanted.principal))?;
-        let may = wanted.mode == LeaseMode::Exclusive
-            && if self.seen.running { wanted.bind == LeaseBind::Principal } else { !self.desk.somebody_waits() };
-        may.then_some(own.id)
+        let own = self.desk.exclusive().filter(|lease| lease.implicit && lease.is_of(wanted.principal))?;
+        let may = match own.stage {
+            Stage::Active if self.seen.running => wanted.bind == LeaseBind::Principal,
+            // Nothing runs under it.
+            Stage::Active | Stage::Fencing => !self.desk.somebody_waits(),
+            Stage::Stopping => false,
+        };
+        (may && wanted.mode == LeaseMode::Exclusive).then_some(own.id)
+    }
+
+    /// Whether what runs under a lease can be taken over: it cannot before the steward has said that it is that one's.
+    fn heard_of(&self, lease: LeaseId) -> Result<(), Refusal> {
+        let active = self.desk.find(lease).is_some_and(|found| found.stage == Stage::Active);
+        if active && self.desk.unconfirmed { Err(Refusal::NotYet) } else { Ok(()) }
     }
 
     fn enter(&mut self, principal: PrincipalId, lease: LeaseId) -> Result<Answer, Refusal> {
@@ -134,8 +150,8 @@ impl Hand {
             return Err(self.held());
         }
         self.make_room();
-        let wanted = Wanted { principal, bind: LeaseBind::Principal, mode: LeaseMode::Exclusive, ttl: NO_TTL, max_lifetime: None };
-        self.begin(lease, wanted, true, None);
+        let wanted = Wanted { principal, bind: LeaseBind::Principal, mode: LeaseMode::Exclusive, ttl: LINGER, max_lifetime: None };
+        self.begin(lease, wanted, Came::Implicitly);
         Ok(Answer::Fencing { lease })
     }
 
@@ -175,10 +191,9 @@ impl Hand {
         match found.stage {
             Stage::Stopping => {}
             Stage::Active if (running || work) && found.mode == LeaseMode::Exclusive => {
-                found.stage = Stage::Stopping;
-                found.expires = None;
+                // From here on only the steward ends it, or who breaks it.
+                (found.stage, found.expires, found.ends) = (Stage::Stopping, None, None);
                 self.desk.fence += 1;
-                self.effects.push(Effect::Barrier { fence: self.desk.fence });
             }
             _ => self.end(lease, LeaseEnd::Released),
         }
@@ -192,12 +207,17 @@ impl Hand {
     }
 
     fn transfer(&mut self, lease: LeaseId, to: PrincipalId, bind: LeaseBind, successor: LeaseId) -> Result<Answer, Refusal> {
-        let found = *self.desk.find(lease).filter(|found| found.stage == Stage::Active).ok_or(Refusal::Stale)?;
+        // Said once more, because a reply was lost.
+        if self.desk.find(successor).is_some() {
+            return Ok(Answer::Fencing { lease: successor });
+        }
+        let found = *self.desk.find(lease).filter(|found| found.stage != Stage::Stopping).ok_or(Refusal::Stale)?;
         if found.mode == LeaseMode::Shared {
             return Err(Refusal::ReadOnly);
         }
+        self.heard_of(lease)?;
         self.succeed(lease);
-        self.begin(successor, Wanted { principal: to, bind, ..found.wants() }, false, None);
+        self.begin(successor, Wanted { principal: to, bind, ..found.wants() }, Came::After(found));
         Ok(Answer::Fencing { lease: successor })
     }
 
@@ -218,15 +238,19 @@ impl Hand {
     }
 
     /// A backup was put back, and nobody noticed. Whatever was given out since then is behind what is given out now.
-    fn barrier_stale(&mut self, highest: u64) -> Result<Answer, Refusal> {
-        if highest >= self.desk.fence {
+    fn barrier_stale(&mut self, sent: u64, highest: u64) -> Result<Answer, Refusal> {
+        if highest >= LAST_FENCE {
+            return Err(Refusal::NoFence);
+        }
+        // What was sent for an earlier holder and came late is refused because of the present one, who has done nothing wrong.
+        if highest > self.desk.fence || (sent == self.desk.fence && highest == sent) {
             self.desk.fence = highest + 1;
             self.desk.dirty = Some(highest);
             let holder = self.desk.leases.iter_mut().find(|lease| lease.mode == LeaseMode::Exclusive && lease.stage != Stage::Stopping);
             if let Some(holder) = holder {
+                // When it ends whatever happens stays.
                 (holder.fence, holder.stage, holder.expires) = (self.desk.fence, Stage::Fencing, None);
             }
-            self.effects.push(Effect::Barrier { fence: self.desk.fence });
         }
         Ok(Answer::Done)
     }
@@ -243,7 +267,7 @@ impl Hand {
         {
             // The same one again, until it is answered: another would make every answer that is on its way one of an earlier barrier.
             self.desk.fence = self.desk.fence.max(older + 1);
-            self.effects.push(Effect::Barrier { fence: self.desk.fence });
+            self.effects.push(Effect::Barrier(self.desk.barrier_now()));
         }
         Ok(Answer::Done)
     }

@@ -4,18 +4,20 @@ use super::clock::{Deadline, Moment};
 use super::{LeaseBind, LeaseMode, Wanted};
 use crate::ids::{LeaseId, PrincipalId, TicketId};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Desk {
     pub rules: Rules,
     /// The highest that was ever given out.
     pub fence: u64,
     /// Those that have not ended: one that is exclusive, or any number of shared ones.
     pub leases: Vec<Lease>,
-    /// In the order in which they are served: all of them, or the first few.
+    /// In the order in which they are served: all of them; or the first few, and with them every one that is overdue or whose deadline is of
+    /// another era, wherever it stands.
     pub waiting: Vec<Ticket>,
     /// Others wait behind those.
     pub more_wait: bool,
-    /// Something may still run that was started under this fence or an earlier one: nobody is let in before a barrier above it.
+    /// Something may still run that was started under this fence or an earlier one, and nothing was since: nobody is let in before a barrier
+    /// above it.
     pub dirty: Option<u64>,
     /// No steward has confirmed the fence since this server began: the store may be an older one that came back, and somebody may run whom
     /// it does not know of.
@@ -24,7 +26,7 @@ pub struct Desk {
     pub not_before: Option<Deadline>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rules {
     /// Many writers, and no promise.
     pub open: bool,
@@ -34,7 +36,7 @@ pub struct Rules {
     pub local: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// The barrier is not through yet. Its time has not begun to run.
     Fencing,
@@ -43,7 +45,7 @@ pub enum Stage {
     Stopping,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
     pub id: LeaseId,
     pub principal: PrincipalId,
@@ -57,7 +59,7 @@ pub struct Lease {
     pub max_lifetime: Option<u64>,
     /// When it ends if nothing happens; none while it waits for the barrier, and for an implicit one while something runs.
     pub expires: Option<Deadline>,
-    /// When it ends whatever happens.
+    /// When it ends whatever happens. Whoever takes over from another has no more than was left.
     pub ends: Option<Deadline>,
 }
 
@@ -71,22 +73,22 @@ impl Lease {
         self.bind == LeaseBind::Principal && self.principal == principal
     }
 
-    /// Its time begins to run.
+    /// Its time begins to run, unless it did before.
     pub fn activate(&mut self, now: Moment) {
         self.stage = Stage::Active;
-        self.ends = self.max_lifetime.map(|lifetime| now.after(lifetime));
+        self.ends = self.ends.or_else(|| self.max_lifetime.map(|lifetime| now.after(lifetime)));
         self.renew(now);
     }
 
     pub fn renew(&mut self, now: Moment) {
-        if !self.implicit {
+        if !self.implicit && self.stage == Stage::Active {
             let expires = now.after(self.ttl);
             self.expires = Some(self.ends.map_or(expires, |ends| expires.earlier(ends)));
         }
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ticket {
     pub id: TicketId,
     /// The lease that comes of it.
@@ -94,9 +96,29 @@ pub struct Ticket {
     pub wanted: Wanted,
     pub priority: i8,
     /// When it began to wait, less what its priority is worth. This never changes, so whoever waits for long enough is next whatever comes.
+    /// Only a clock that begins anew takes those along who wait, as far as it went back.
     pub rank: i64,
     pub wait: u64,
     pub deadline: Deadline,
+}
+
+impl Ticket {
+    /// When it began to wait.
+    pub(super) fn since(&self) -> i64 {
+        self.rank.saturating_add(i64::from(self.priority) * PRIORITY)
+    }
+}
+
+/// What a steward is told when somebody is let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Barrier {
+    /// From now on the lowest that is let through.
+    pub fence: u64,
+    /// Whose it is, if it is anybody's.
+    pub owner: Option<LeaseId>,
+    /// Everything that was started under an earlier one is ended. Otherwise the steward only says whether somebody else has been there: what
+    /// a holder took over goes on, whichever server is there.
+    pub stop: bool,
 }
 
 /// Milliseconds of waiting that one step of priority is worth.
@@ -111,6 +133,19 @@ impl Desk {
     /// Whether somebody may still run who should not.
     pub(super) fn needs_barrier(&self) -> bool {
         self.dirty.is_some() || self.unconfirmed
+    }
+
+    /// What the steward has to be told, and told again until it answers.
+    pub fn barrier(&self) -> Option<Barrier> {
+        let stopping = self.leases.iter().any(|lease| lease.stage == Stage::Stopping);
+        let waited_for = stopping || (self.needs_barrier() && !self.leases.is_empty() && !self.rules.open);
+        waited_for.then(|| self.barrier_now())
+    }
+
+    /// The same, whether anybody waits for it or not.
+    pub fn barrier_now(&self) -> Barrier {
+        let stopping = self.leases.iter().any(|lease| lease.stage == Stage::Stopping);
+        Barrier { fence: self.fence, owner: self.owner(), stop: stopping || self.dirty.is_some() }
     }
 
     pub fn somebody_waits(&self) -> bool {
@@ -135,7 +170,7 @@ impl Desk {
         self.leases.iter_mut().find(|lease| lease.id == id)
     }
 
-    /// When something changes by itself, at the latest.
+    /// When something changes by itself, at the latest. A desk of another era has to be looked at once, whatever this says.
     pub fn due(&self) -> Option<Deadline> {
         let leases = self.leases.iter().filter_map(|lease| lease.expires);
         let tickets = self.waiting.iter().map(|ticket| ticket.deadline);

@@ -14,7 +14,7 @@ mod wire;
 
 pub use clock::{Deadline, Moment};
 pub use decide::decide;
-pub use desk::{Desk, Lease, Rules, Stage, Ticket};
+pub use desk::{Barrier, Desk, Lease, Rules, Stage, Ticket};
 pub use record::{EndRecord, LeaseRecord, Terms, TicketRecord, Whereabouts};
 pub use settle::LINGER;
 pub use token::{LeaseToken, TOKEN_PREFIX, lease_of, signed_content, token};
@@ -73,7 +73,7 @@ text_enum! {
 }
 
 /// What somebody asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Wanted {
     pub principal: PrincipalId,
     pub bind: LeaseBind,
@@ -84,7 +84,7 @@ pub struct Wanted {
     pub max_lifetime: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// An explicit request. `lease` and `ticket` are the ids of what comes of it.
     Acquire {
@@ -132,8 +132,10 @@ pub enum Event {
     BarrierDone {
         fence: u64,
     },
-    /// The steward has seen a higher fence than it was sent.
+    /// The steward was sent this fence, with a barrier or with something to do, and refused it: it has seen a higher one, or the same of
+    /// somebody else.
     BarrierStale {
+        sent: u64,
         highest: u64,
     },
     Withdraw {
@@ -146,14 +148,14 @@ pub enum Event {
 }
 
 /// What is known of the world when an event is decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seen {
     pub now: Moment,
     /// Something runs in the sandbox, as far as its records say.
     pub running: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// It may go on, under this fence.
     Pass {
@@ -173,7 +175,7 @@ pub enum Answer {
     Done,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// Somebody else holds it, or waits for it; by which lease, if there is one.
     Held { by: Option<LeaseId> },
@@ -183,11 +185,16 @@ pub enum Refusal {
     ReadOnly,
     /// Nobody waits under that number.
     NoTicket,
+    /// A server began, and the steward has not spoken yet: what runs cannot be taken over before. It is asked now; ask again when it has
+    /// answered.
+    NotYet,
+    /// The steward has seen a fence after which there is none to give out: what it keeps can be read, and never be held again.
+    NoFence,
 }
 
 /// What has to follow from a decision. Each is carried out in the unit that saves the desk, but for the barrier, which is sent when that
 /// unit is durable, and again until it is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     Began {
         lease: LeaseId,
@@ -207,9 +214,7 @@ pub enum Effect {
     TimedOut {
         ticket: TicketId,
     },
-    Barrier {
-        fence: u64,
-    },
+    Barrier(Barrier),
 }
 
 #[derive(Clone, Debug)]
@@ -217,4 +222,12 @@ pub struct Decision {
     pub desk: Desk,
     pub effects: Vec<Effect>,
     pub answer: Result<Answer, Refusal>,
+}
+
+impl Decision {
+    /// It used up everybody who waits that it was told of, though there are others: what they would have changed it cannot say. It is to be
+    /// thrown away, and decided anew with more of them.
+    pub fn ran_out(&self) -> bool {
+        self.desk.waiting.is_empty() && self.desk.more_wait
+    }
 }

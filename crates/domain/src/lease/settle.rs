@@ -8,6 +8,18 @@ use crate::ids::{LeaseId, TicketId};
 /// How long an implicit lease outlasts what ran under it, so that the next command finds it.
 pub const LINGER: u64 = 30_000;
 
+/// How somebody comes to hold it.
+#[derive(Clone, Copy)]
+pub(super) enum Came {
+    ByItself,
+    /// By a call that needed it.
+    Implicitly,
+    /// After waiting with this ticket.
+    Served(TicketId),
+    /// In the place of this one, whose time it shares: who hands on has no more to give than it had.
+    After(Lease),
+}
+
 /// A desk that is being changed.
 pub(super) struct Hand {
     pub desk: Desk,
@@ -23,6 +35,7 @@ impl Hand {
     /// Brings everything up to the moment.
     pub fn settle(&mut self) {
         self.enter_another_era();
+        self.heed_openness();
         self.heed_what_runs();
         let now = self.now();
         let over: Vec<LeaseId> = self
@@ -37,8 +50,9 @@ impl Hand {
             self.end(id, if idle { LeaseEnd::Released } else { LeaseEnd::Expired });
         }
         if self.desk.exclusive().is_none() && self.seen.running && !self.desk.rules.open {
-            // What runs while nobody holds it is nobody's.
-            self.desk.dirty = self.desk.dirty.max(Some(self.desk.fence));
+            // What runs while nobody holds it is nobody's. What was known to be left stays what it is: the barrier that was sent for it
+            // must not become one of too low a fence because the records say so once more.
+            self.desk.dirty.get_or_insert(self.desk.fence);
         }
         if self.desk.not_before.is_some_and(|moment| moment.is_past(now)) {
             self.desk.not_before = None;
@@ -62,7 +76,7 @@ impl Hand {
             if self.desk.rules.local {
                 self.end(id, LeaseEnd::Expired);
             } else if let Some(lease) = self.desk.find_mut(id) {
-                lease.ends = lease.max_lifetime.map(|lifetime| now.after(lifetime));
+                lease.ends = lease.ends.and(lease.max_lifetime).map(|lifetime| now.after(lifetime));
                 lease.expires = lease.expires.map(|_| now.after(LINGER));
                 lease.renew(now);
             }
@@ -72,9 +86,29 @@ impl Hand {
         {
             *moment = now.after(self.desk.rules.lock_delay);
         }
-        for ticket in self.desk.waiting.iter_mut().filter(|ticket| ticket.deadline.era != now.era) {
+        let foreign = |ticket: &Ticket| ticket.deadline.era != now.era;
+        let latest = self.desk.waiting.iter().filter(|ticket| foreign(ticket)).map(Ticket::since).max();
+        // As if the last of them had come just now: whoever comes after them goes behind them, and what they waited counts.
+        let back = latest.map_or(0, |latest| latest.saturating_sub(now.reading()).max(0));
+        for ticket in self.desk.waiting.iter_mut().filter(|ticket| foreign(ticket)) {
             ticket.deadline = now.after(ticket.wait);
+            ticket.rank = ticket.rank.saturating_sub(back);
         }
+    }
+
+    /// Where nobody is kept out nobody holds it alone, nor afterwards: what others start meanwhile may still run then.
+    fn heed_openness(&mut self) {
+        if !self.desk.rules.open {
+            return;
+        }
+        let implicit = |lease: &&Lease| lease.implicit && lease.stage != Stage::Stopping;
+        for id in self.desk.leases.iter().filter(implicit).map(|lease| lease.id).collect::<Vec<_>>() {
+            self.succeed(id);
+        }
+        for lease in self.desk.leases.iter_mut().filter(|lease| lease.stage != Stage::Stopping) {
+            lease.mode = LeaseMode::Shared;
+        }
+        self.desk.dirty = self.desk.dirty.map(|_| self.desk.fence);
     }
 
     /// An implicit lease lives as long as something runs, and a little longer.
@@ -96,7 +130,13 @@ impl Hand {
         let clean = harmless || (how == LeaseEnd::Released && !self.seen.running);
         if !clean {
             self.desk.dirty = self.desk.dirty.max(Some(lease.fence));
-            self.desk.not_before = (how != LeaseEnd::Released).then(|| self.now().after(self.desk.rules.lock_delay));
+            let delay = self.desk.rules.lock_delay;
+            self.desk.not_before = (how != LeaseEnd::Released && delay > 0).then(|| self.now().after(delay));
+        }
+        if lease.mode == LeaseMode::Exclusive && (self.seen.running || self.desk.unconfirmed) {
+            // Also one that was not let in yet may have something running: it took over from somebody, or had been let in before an older
+            // state of the store came back. Until the steward has spoken the records may be older ones as well.
+            self.desk.dirty.get_or_insert(lease.fence);
         }
         self.effects.push(Effect::Ended { lease: id, how, clean });
     }
@@ -114,10 +154,19 @@ impl Hand {
     }
 
     /// Lets somebody in. Every exclusive lease has a fence of its own, which no other ever had.
-    pub fn begin(&mut self, id: LeaseId, wanted: Wanted, implicit: bool, ticket: Option<TicketId>) {
+    pub fn begin(&mut self, id: LeaseId, wanted: Wanted, came: Came) {
+        if self.desk.unconfirmed && !self.desk.rules.open {
+            // Numbers that are given out now may hide others that were given out before an older state of the store came back.
+            self.desk.dirty.get_or_insert(self.desk.fence);
+        }
         if wanted.mode == LeaseMode::Exclusive {
             self.desk.fence += 1;
         }
+        let (implicit, ends) = match came {
+            Came::ByItself | Came::Served(_) => (false, None),
+            Came::Implicitly => (true, None),
+            Came::After(previous) => (previous.implicit, previous.ends),
+        };
         let mut lease = Lease {
             id,
             principal: wanted.principal,
@@ -129,21 +178,35 @@ impl Hand {
             ttl: wanted.ttl,
             max_lifetime: wanted.max_lifetime,
             expires: None,
-            ends: None,
+            ends,
         };
-        let waits = wanted.mode == LeaseMode::Exclusive && (self.desk.needs_barrier() || self.desk.not_before.is_some());
-        if !waits {
+        if self.lets_in() {
             lease.activate(self.now());
-        } else if self.desk.needs_barrier() {
-            self.effects.push(Effect::Barrier { fence: lease.fence });
         }
         self.desk.leases.push(lease);
+        let ticket = if let Came::Served(ticket) = came { Some(ticket) } else { None };
         self.effects.push(Effect::Began { lease: id, ticket });
     }
 
-    /// Whoever waits for the barrier is let in when it is through and the holder before has had its time.
+    /// Readers have no fence of their own, but are promised that nobody writes: there is one barrier for all of them.
+    pub fn fence_readers_in(&mut self) {
+        let read = self.desk.exclusive().is_none() && !self.desk.leases.is_empty() && !self.desk.rules.open;
+        if let (true, Some(older)) = (read, self.desk.dirty) {
+            self.desk.fence = self.desk.fence.max(older + 1);
+            for reader in self.desk.leases.iter_mut().filter(|reader| reader.stage == Stage::Fencing) {
+                reader.fence = self.desk.fence;
+            }
+        }
+    }
+
+    /// Whether nothing older can change anything any more, and the holder before has had its time.
+    fn lets_in(&self) -> bool {
+        self.desk.rules.open || (!self.desk.needs_barrier() && self.desk.not_before.is_none())
+    }
+
+    /// Lets in whoever waits for that.
     pub fn advance(&mut self) {
-        if self.desk.needs_barrier() || self.desk.not_before.is_some() {
+        if !self.lets_in() {
             return;
         }
         let now = self.now();
@@ -158,7 +221,7 @@ impl Hand {
         self.desk.leases.iter().all(|lease| match (lease.mode, mode) {
             (LeaseMode::Shared, LeaseMode::Shared) => true,
             _ => self.is_idle(lease),
-        }) && (mode == LeaseMode::Exclusive || !self.desk.needs_barrier())
+        })
     }
 
     pub fn is_idle(&self, lease: &Lease) -> bool {
@@ -178,7 +241,7 @@ impl Hand {
         {
             self.make_room();
             self.desk.waiting.remove(0);
-            self.begin(lease, wanted, false, Some(id));
+            self.begin(lease, wanted, Came::Served(id));
         }
     }
 }

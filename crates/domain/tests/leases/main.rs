@@ -2,6 +2,8 @@
 //! are lost, doubled, late and out of order, everybody is paused and killed, clocks jump and older backups come back. A seed reproduces a run.
 
 mod cases;
+mod head;
+mod model;
 mod random;
 mod rules;
 mod steward;

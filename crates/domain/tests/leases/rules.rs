@@ -3,9 +3,20 @@
 use std::collections::{HashMap, HashSet};
 
 use stead_domain::ids::{LeaseId, TicketId};
-use stead_domain::lease::{Desk, Effect, LeaseMode, Stage, Ticket};
+use stead_domain::lease::{Desk, Effect, Event, LeaseEnd, LeaseMode, Stage, Ticket};
 
 use crate::steward::Running;
+
+/// Whose place somebody took by this event, without a barrier between them.
+pub fn taken_over(before: &Desk, event: Event, effects: &[Effect]) -> Option<(LeaseId, LeaseId)> {
+    let (successor, previous) = match event {
+        Event::Transfer { lease, successor, .. } => (successor, lease),
+        Event::Acquire { wanted, lease, .. } => (lease, before.exclusive().filter(|own| own.implicit && own.is_of(wanted.principal))?.id),
+        _ => return None,
+    };
+    let began = effects.contains(&Effect::Began { lease: successor, ticket: None });
+    (began && effects.contains(&Effect::Ended { lease: previous, how: LeaseEnd::Released, clean: true })).then_some((successor, previous))
+}
 
 #[derive(Default)]
 pub struct Rules {
@@ -18,29 +29,28 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// An older state came back; what was since then never was.
+    /// An older state came back; what was since then never was. What was taken over before is still its holder's.
     pub fn begin_anew(&mut self, desk: &Desk) {
-        *self = Self { begun: desk.leases.iter().map(|lease| lease.id).collect(), hand_overs: self.hand_overs, ..Self::default() };
+        let begun = desk.leases.iter().map(|lease| lease.id).collect();
+        *self = Self { begun, predecessors: std::mem::take(&mut self.predecessors), hand_overs: self.hand_overs, ..Self::default() };
     }
 
-    pub fn hold(&mut self, before: &Desk, after: &Desk, effects: &[Effect], restored: bool) {
+    pub fn hold(&mut self, before: &Desk, event: Event, after: &Desk, effects: &[Effect], restored: bool) {
         let exclusive: Vec<_> = after.leases.iter().filter(|lease| lease.mode == LeaseMode::Exclusive).collect();
         assert!(exclusive.len() <= 1, "two hold it: {after:?}");
         assert!(exclusive.is_empty() || after.leases.len() == 1, "one writes while others read: {after:?}");
         assert!(after.fence >= before.fence, "the fence went back");
-        let mut successor_of = None;
+        if let Some((successor, previous)) = taken_over(before, event, effects) {
+            self.predecessors.insert(successor, previous);
+        }
         for effect in effects {
             match *effect {
                 Effect::Began { lease, ticket } => {
                     assert!(self.begun.insert(lease), "it began twice");
                     self.began(before, after, lease, ticket, restored);
-                    if let Some(previous) = successor_of {
-                        self.predecessors.insert(lease, previous);
-                    }
                 }
-                Effect::Ended { lease, clean, .. } => {
+                Effect::Ended { lease, .. } => {
                     assert!(self.begun.contains(&lease) && self.ended.insert(lease), "it ended twice, or never began");
-                    successor_of = clean.then_some(lease);
                 }
                 _ => {}
             }

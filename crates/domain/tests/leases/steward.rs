@@ -1,6 +1,7 @@
 //! The steward of the sandbox, as far as fences go: what it has seen is on its disk, what runs goes with it.
 
 use stead_domain::ids::LeaseId;
+use stead_domain::lease::Barrier;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Running {
@@ -33,9 +34,9 @@ impl Steward {
         Ok(())
     }
 
-    pub fn barrier(&mut self, fence: u64, owner: Option<LeaseId>) -> Result<(), u64> {
-        self.see(fence, owner)?;
-        self.running.retain(|program| program.fence >= fence);
+    pub fn barrier(&mut self, barrier: Barrier) -> Result<(), u64> {
+        self.see(barrier.fence, barrier.owner)?;
+        self.running.retain(|program| !barrier.stop || program.fence >= barrier.fence);
         Ok(())
     }
 

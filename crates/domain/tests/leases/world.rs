@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use stead_domain::ids::{LeaseId, PrincipalId, TicketId};
 use stead_domain::lease::{
-    Answer, Desk, Effect, Event, LeaseBind, LeaseMode, Moment, OnBusy, Refusal, Rules as Policy, Seen, Stage, Wanted, decide,
+    Answer, Barrier, Desk, Effect, Event, LeaseBind, LeaseMode, Moment, OnBusy, Refusal, Rules as Policy, Seen, Wanted, decide,
 };
 use stead_domain::sandbox::FENCE_JUMP;
 
@@ -18,10 +18,11 @@ const TTL: u64 = 10_000;
 
 enum Message {
     Start(Running),
-    Barrier(u64, Option<LeaseId>),
+    Barrier(Barrier),
     /// With what runs.
     Done(u64, Vec<Running>),
-    Stale(u64),
+    /// What was sent, and the highest that was seen.
+    Stale(u64, u64),
 }
 
 /// Somebody who works, and remembers what it was last told.
@@ -137,7 +138,7 @@ impl World {
             0 => self.steward.crash(),
             // The server dies: what it was about to send is not sent.
             1 | 2 => {
-                self.messages.retain(|(_, _, message)| !matches!(message, Message::Start(_) | Message::Barrier(..)));
+                self.messages.retain(|(_, _, message)| !matches!(message, Message::Start(_) | Message::Barrier(_)));
                 self.begin_server();
             }
             // The clock jumps, forwards or back.
@@ -183,8 +184,8 @@ impl World {
         for (_, _, message) in std::mem::take(&mut self.messages) {
             let _ = match message {
                 Message::Start(program) => self.steward.start(program),
-                Message::Barrier(fence, owner) => self.steward.barrier(fence, owner),
-                Message::Done(..) | Message::Stale(_) => Ok(()),
+                Message::Barrier(barrier) => self.steward.barrier(barrier),
+                Message::Done(..) | Message::Stale(..) => Ok(()),
             };
         }
         self.restored = !said_so;
@@ -200,11 +201,11 @@ impl World {
     fn decide(&mut self, event: Event) -> Result<Answer, Refusal> {
         let before = self.desk.clone();
         let decision = decide(self.desk.clone(), event, self.seen());
-        self.rules.hold(&before, &decision.desk, &decision.effects, self.restored);
+        self.rules.hold(&before, event, &decision.desk, &decision.effects, self.restored);
         self.desk = decision.desk;
         for effect in decision.effects {
-            if let Effect::Barrier { fence } = effect {
-                self.send(Message::Barrier(fence, self.desk.owner()));
+            if let Effect::Barrier(barrier) = effect {
+                self.send(Message::Barrier(barrier));
             }
         }
         decision.answer
@@ -220,8 +221,8 @@ impl World {
         if !self.quiet && self.random.once_in(8) {
             return;
         }
-        if let (true, Message::Barrier(fence, owner)) = (self.random.once_in(6), &message) {
-            self.messages.push((self.now + delay + self.random.below(TTL), server, Message::Barrier(*fence, *owner)));
+        if let (true, Message::Barrier(barrier)) = (self.random.once_in(6), &message) {
+            self.messages.push((self.now + delay + self.random.below(TTL), server, Message::Barrier(*barrier)));
         }
         self.messages.push((self.now + delay, server, message));
     }
@@ -233,35 +234,33 @@ impl World {
             match message {
                 Message::Start(program) => {
                     if let Err(highest) = self.steward.start(program) {
-                        self.send_for(server, Message::Stale(highest));
+                        self.send_for(server, Message::Stale(program.fence, highest));
                     }
                 }
-                Message::Barrier(fence, owner) => match self.steward.barrier(fence, owner) {
-                    Ok(()) => self.send_for(server, Message::Done(fence, self.steward.running().to_vec())),
-                    Err(highest) => self.send_for(server, Message::Stale(highest)),
+                Message::Barrier(barrier) => match self.steward.barrier(barrier) {
+                    Ok(()) => self.send_for(server, Message::Done(barrier.fence, self.steward.running().to_vec())),
+                    Err(highest) => self.send_for(server, Message::Stale(barrier.fence, highest)),
                 },
-                Message::Done(..) | Message::Stale(_) if server != self.server => {}
+                Message::Done(..) | Message::Stale(..) if server != self.server => {}
                 Message::Done(fence, running) => {
                     // The records follow before the next holder is let in. What a store from a backup does not know of runs all the same.
                     if fence == self.desk.fence {
-                        self.rows.retain(|_, program| program.fence >= fence);
+                        self.rows.retain(|number, program| program.fence >= fence || running.iter().any(|runs| runs.number == *number));
                         if self.desk.unconfirmed {
                             self.rows.extend(running.into_iter().map(|program| (program.number, program)));
                         }
                     }
                     let _ = self.decide(Event::BarrierDone { fence });
                 }
-                Message::Stale(highest) => drop(self.decide(Event::BarrierStale { highest })),
+                Message::Stale(sent, highest) => drop(self.decide(Event::BarrierStale { sent, highest })),
             }
         }
     }
 
     /// What waits for a barrier is sent again until it is answered.
     fn send_again(&mut self) {
-        if (self.desk.dirty.is_some() || self.desk.unconfirmed) && !self.desk.leases.is_empty()
-            || self.desk.leases.iter().any(|lease| lease.stage == Stage::Stopping)
-        {
-            self.send(Message::Barrier(self.desk.fence, self.desk.owner()));
+        if let Some(barrier) = self.desk.barrier() {
+            self.send(Message::Barrier(barrier));
         }
     }
 

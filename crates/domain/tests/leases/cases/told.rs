@@ -1,64 +1,7 @@
-//! What people are told, case by case.
+//! What people are told.
 
-use stead_domain::ids::{LeaseId, PrincipalId, TicketId};
-use stead_domain::lease::{
-    Answer, Desk, Directive, Effect, Event, LeaseBind, LeaseEnd, LeaseMode, Moment, OnBusy, Refusal, Rules, Seen, Wanted, decide,
-};
-
-const ANN: PrincipalId = principal(1);
-const BEN: PrincipalId = principal(2);
-
-const fn principal(number: u8) -> PrincipalId {
-    PrincipalId::from_bytes([number; 16])
-}
-
-fn lease(number: u8) -> LeaseId {
-    LeaseId::from_bytes([number; 16])
-}
-
-fn ticket(number: u8) -> TicketId {
-    TicketId::from_bytes([number; 16])
-}
-
-struct Case {
-    desk: Desk,
-    now: u64,
-    era: u64,
-    running: bool,
-    effects: Vec<Effect>,
-}
-
-impl Case {
-    fn new(local: bool) -> Self {
-        let rules = Rules { open: false, lock_delay: 5_000, local };
-        Self { desk: Desk::new(rules, 0), now: 1_000, era: 1, running: false, effects: Vec::new() }
-    }
-
-    fn decide(&mut self, event: Event) -> Result<Answer, Refusal> {
-        let seen = Seen { now: Moment { era: self.era, at: self.now }, running: self.running };
-        let decision = decide(self.desk.clone(), event, seen);
-        (self.desk, self.effects) = (decision.desk, decision.effects);
-        decision.answer
-    }
-
-    fn acquire(&mut self, who: PrincipalId, number: u8, bind: LeaseBind, mode: LeaseMode, on_busy: OnBusy) -> Result<Answer, Refusal> {
-        let wanted = Wanted { principal: who, bind, mode, ttl: 60_000, max_lifetime: Some(200_000) };
-        self.decide(Event::Acquire { wanted, on_busy, priority: 0, wait: 90_000, lease: lease(number), ticket: ticket(number) })
-    }
-
-    fn wait(&mut self, who: PrincipalId, number: u8, priority: i8) -> Result<Answer, Refusal> {
-        let wanted = Wanted { principal: who, bind: LeaseBind::Token, mode: LeaseMode::Exclusive, ttl: 60_000, max_lifetime: None };
-        let (lease, ticket) = (lease(number), ticket(number));
-        self.decide(Event::Acquire { wanted, on_busy: OnBusy::Wait, priority, wait: 600_000, lease, ticket })
-    }
-
-    fn enter(&mut self, who: PrincipalId, number: u8) -> Result<Answer, Refusal> {
-        self.decide(Event::Enter { principal: who, lease: lease(number) })
-    }
-}
-
-use LeaseBind::{Principal, Token};
-use LeaseMode::{Exclusive, Shared};
+use super::*;
+use stead_domain::lease::{Directive, LeaseEnd};
 
 #[test]
 fn a_call_without_a_lease_takes_one_that_others_of_the_same_name_join() {
@@ -91,7 +34,7 @@ fn an_implicit_lease_becomes_an_explicit_one_without_a_barrier() {
         case.running = running;
         let answer = case.acquire(ANN, 2, bind, Exclusive, OnBusy::Fail);
         assert_eq!(answer.is_ok(), upgrades, "{bind} {running}");
-        assert!(!case.effects.iter().any(|effect| matches!(effect, Effect::Barrier { .. })));
+        assert_eq!(case.barrier(), None);
         if upgrades {
             assert_eq!(answer, Ok(Answer::Pass { fence: 2 }));
         }
@@ -120,7 +63,7 @@ fn an_expired_lease_is_never_revived_and_what_it_left_is_stopped_first() {
     assert_eq!(case.decide(Event::Renew { lease: lease(1) }), Err(Refusal::Stale));
     assert_eq!(case.effects, [Effect::Ended { lease: lease(1), how: LeaseEnd::Expired, clean: false }]);
     assert_eq!(case.acquire(BEN, 2, Principal, Exclusive, OnBusy::Fail), Ok(Answer::Fencing { lease: lease(2) }));
-    assert!(case.effects.contains(&Effect::Barrier { fence: 2 }));
+    assert_eq!(case.barrier(), Some(Barrier { fence: 2, owner: Some(lease(2)), stop: true }));
     assert_eq!(case.enter(ANN, 8), Err(Refusal::Held { by: Some(lease(2)) }));
     assert_eq!(case.enter(BEN, 9), Ok(Answer::Fencing { lease: lease(2) }));
     // Somebody answers for an earlier one.
@@ -139,7 +82,7 @@ fn a_release_with_something_running_stops_it_first() {
     case.acquire(ANN, 1, Principal, Exclusive, OnBusy::Fail).unwrap();
     case.running = true;
     case.decide(Event::Release { lease: lease(1), work: false }).unwrap();
-    assert_eq!(case.effects, [Effect::Barrier { fence: 2 }]);
+    assert_eq!(case.effects, [Effect::Barrier(Barrier { fence: 2, owner: None, stop: true })]);
     assert_eq!(case.enter(ANN, 9), Err(Refusal::Held { by: Some(lease(1)) }));
     assert!(matches!(case.wait(BEN, 2, 0), Ok(Answer::Queued { .. })));
     case.running = false;
@@ -230,10 +173,10 @@ fn a_server_that_begins_lets_nobody_go_on_before_the_steward_has_spoken() {
     case.acquire(ANN, 1, Principal, Exclusive, OnBusy::Fail).unwrap();
     case.desk.unconfirmed = true;
     assert_eq!(case.enter(ANN, 9), Ok(Answer::Fencing { lease: lease(1) }));
-    assert_eq!(case.effects, [Effect::Barrier { fence: 1 }]);
+    assert_eq!(case.effects, [Effect::Barrier(Barrier { fence: 1, owner: Some(lease(1)), stop: false })]);
     // The store came back from a backup: others have been there since.
-    case.decide(Event::BarrierStale { highest: 7 }).unwrap();
-    assert_eq!((case.effects[0], case.desk.dirty), (Effect::Barrier { fence: 8 }, Some(7)));
+    case.decide(Event::BarrierStale { sent: 1, highest: 7 }).unwrap();
+    assert_eq!(case.barrier(), Some(Barrier { fence: 8, owner: Some(lease(1)), stop: true }));
     case.decide(Event::BarrierDone { fence: 8 }).unwrap();
     assert_eq!(case.enter(ANN, 9), Ok(Answer::Pass { fence: 8 }));
 }

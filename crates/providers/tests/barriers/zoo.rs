@@ -58,7 +58,7 @@ impl Zoo {
 
     /// Everything is gone, the old warrant is good for nothing, and the new one for everything.
     #[track_caller]
-    fn is_over(mut self, new: Warrant) {
+    fn ends_with(mut self, new: Warrant) {
         let (house, premises) = (&self.house, &self.premises);
         house.nobody_is_inside();
         let before = house.sizes();
@@ -106,7 +106,7 @@ pub fn everything_ends(directory: &Path) -> Result<(), String> {
     assert_eq!((activity.processes, activity.background), (zoo.animals.len() as u64, 2), "the daemon and the errand");
     let new = zoo.house.warrant(4);
     zoo.house.barrier(&[&zoo.premises], new).unwrap();
-    zoo.is_over(new);
+    zoo.ends_with(new);
     Ok(())
 }
 
@@ -131,7 +131,7 @@ pub fn what_stands_still_ends(directory: &Path) -> Result<(), String> {
     assert!(zoo.house.run(still.thaw()).is_err());
     // Whoever asked late may have woken it in vain.
     zoo.house.run(zoo.house.place().sleep(zoo.premises.environment, true)).unwrap();
-    zoo.is_over(new);
+    zoo.ends_with(new);
     Ok(())
 }
 

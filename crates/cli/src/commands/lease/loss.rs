@@ -8,7 +8,7 @@ use stead_domain::ids::{LeaseId, ProcessId};
 use stead_domain::lease::LeaseStatus;
 use stead_domain::{Code, Error};
 
-use super::keeping::Loss;
+use super::vigil::Loss;
 use super::words;
 
 /// How long the server is asked for what it knows.

@@ -12,6 +12,7 @@ mod release;
 mod renew;
 mod run;
 mod transfer;
+mod vigil;
 mod watch;
 pub mod words;
 

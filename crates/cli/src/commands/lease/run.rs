@@ -11,9 +11,10 @@ use stead_domain::signal::Signal;
 use tokio::sync::watch;
 
 use super::acquire::request;
-use super::keeping::{Loss, Term, keep};
+use super::keeping::keep;
 use super::loss;
 use super::obtaining::{Granted, obtain};
+use super::vigil::{Loss, Term};
 use crate::arguments::lease::Run;
 use crate::commands::process::begin::{Here, Wanted, conclude};
 use crate::commands::process::{OURS, as_ours};

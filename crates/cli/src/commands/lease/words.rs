@@ -7,8 +7,9 @@ use stead_domain::lease::{HolderView, LeaseMode, LeaseStatus, LeaseView};
 
 use crate::printer::human;
 
+/// Up to the next second: what has just been asked for is told as it was asked for.
 pub fn time(milliseconds: u64) -> String {
-    human::duration(Duration::from_millis(milliseconds))
+    human::duration(Duration::from_secs(milliseconds.div_ceil(1000)))
 }
 
 /// Whoever keeps others out of an environment now. A lease that a call took for itself and under which nothing runs any more keeps nobody out.

@@ -132,6 +132,7 @@ fn a_lease_is_acquired_for_a_shell_and_let_go_of() {
 fn somebody_else_is_told_who_holds_it_and_what_to_do() {
     let office = Office::new();
     let token = office.acquire(&["--ttl", "30m", "--note", "release 1.2"]);
+    insta::allow_duplicates! {
     for command in [&["lease", "acquire", "web"][..], &["lease", "run", "web", "--", "true"]] {
         assert_snapshot!(told(&office.bob_runs(command)), @r#"
         exit code: 3
@@ -140,10 +141,11 @@ fn somebody_else_is_told_who_holds_it_and_what_to_do() {
         hint: wait for it with `stead lease run web --wait 5m -- COMMAND`, see who holds it with `stead lease list web`, or have an owner end it with `stead lease break`
         "#);
     }
+    }
     // Also another terminal with the same key: the lease is of whoever presents it.
     assert_eq!(office.desk.code(&["exec", "web", "--", "true"]), 125);
-    assert_eq!(office.desk.error(&["files", "mkdir", "web:made"])["code"], "lease_held");
-    assert_eq!(office.desk.code(&["files", "mkdir", "web:made"]), 3);
+    assert_eq!(office.desk.error(&["files", "mkdir", "web", "made"])["code"], "lease_held");
+    assert_eq!(office.desk.code(&["files", "mkdir", "web", "made"]), 3);
     assert_eq!(office.presenting(&token, &["exec", "web", "--", "sh", "-c", "exit 4"]).status.code(), Some(4));
     let shown = squeezed(&office.desk.run(&["env", "list"]));
     assert!(shown.contains("web  ready  olivia  29m") || shown.contains("web  ready  olivia  30m0s  local"), "{shown}");
@@ -185,8 +187,8 @@ fn a_token_is_presented_by_every_command_and_a_stale_one_changes_nothing() {
     };
     office.desk.write("here.txt", "from here\n");
     done(&["cp", "here.txt", "web:there.txt"]);
-    done(&["files", "mkdir", "web:made"]);
-    done(&["files", "put", "web:put.txt", "--from", "here.txt"]);
+    done(&["files", "mkdir", "web", "made"]);
+    done(&["files", "put", "web", "put.txt", "--file", "here.txt"]);
     done(&["checkpoint", "create", "web"]);
     assert_eq!(done(&["run", "--env", "web", "--", "cat", "there.txt", "put.txt"]), b"from here\nfrom here\n");
     let mut fed = office.desk.command(&["exec", "web", "--", "cat"]);
@@ -210,10 +212,10 @@ fn a_token_is_presented_by_every_command_and_a_stale_one_changes_nothing() {
         stale(&["exec", "web", "--", "true"])
             .starts_with("exit code: 125\n--- stderr ---\nerror: the lease that was presented has ended: released at ")
     );
-    assert_eq!(office.presenting(&token, &["files", "rm", "web:there.txt"]).status.code(), Some(3));
-    let error: Value = serde_json::from_slice(&office.presenting(&token, &["files", "rm", "web:there.txt", "--json"]).stderr).unwrap();
+    assert_eq!(office.presenting(&token, &["files", "rm", "web", "there.txt"]).status.code(), Some(3));
+    let error: Value = serde_json::from_slice(&office.presenting(&token, &["files", "rm", "web", "there.txt", "--json"]).stderr).unwrap();
     assert_eq!(error["error"]["code"], "fence_stale");
-    assert_eq!(office.desk.done(&["files", "cat", "web:there.txt"]), "from here\n");
+    assert_eq!(office.desk.done(&["files", "cat", "web", "there.txt"]), "from here\n");
     // It keeps nobody from the next one.
     assert_eq!(office.presenting(&token, &["lease", "run", "web", "--", "true"]).status.code(), Some(0));
     assert_snapshot!(told(&office.presenting("stl_mistyped", &["env", "list"])), @"
@@ -287,7 +289,6 @@ fn whoever_waits_gets_it_in_order_and_sees_the_queue() {
     exit code: 0
     --- stderr ---
     waiting for web, next in line; held by olivia ("first")
-    finish up: others wait, or no renewal helps for much longer
     "#);
     let said = told(&olivia);
     assert!(
@@ -296,7 +297,7 @@ fn whoever_waits_gets_it_in_order_and_sees_the_queue() {
         ),
         "{said}"
     );
-    assert_eq!(office.desk.done(&["files", "cat", "web:order"]), "bob\nolivia\n");
+    assert_eq!(office.desk.done(&["files", "cat", "web", "order"]), "bob\nolivia\n");
     interrupt(&watched);
     let watched = told(&watched.wait_with_output().unwrap());
     assert!(watched.starts_with("exit code: 0\n--- stdout ---\nweb: olivia (\"first\"), active, and bob, olivia waits\n"), "{watched}");
@@ -313,6 +314,7 @@ fn a_wait_ends_by_its_time_or_by_its_user_and_leaves_no_place_behind() {
     error: environment `web` is still held by olivia ("mine") after 300ms (lease_held)
     hint: wait longer with --wait, see who holds it with `stead lease watch web`, or have an owner end it with `stead lease break web`
     "#);
+    insta::allow_duplicates! {
     for command in [&["lease", "acquire", "web", "--wait", "10m"][..], &["lease", "run", "web", "--wait", "10m", "--", "true"]] {
         let waiting = begin(office.bob(command));
         until("bob waits", || office.waiting() == 1);
@@ -325,13 +327,14 @@ fn a_wait_ends_by_its_time_or_by_its_user_and_leaves_no_place_behind() {
         "#);
         assert_eq!(office.waiting(), 0);
     }
+    }
 }
 
 #[test]
 fn a_lease_that_is_lost_stops_the_command() {
     let office = Office::new();
     let mut running = begin(office.bob(&["lease", "run", "web", "--ttl", "3s", "--", "sh", "-c", "echo begun > begun; exec sleep 600"]));
-    until("it runs", || office.desk.code(&["files", "stat", "web:begun"]) == 0);
+    until("it runs", || office.desk.code(&["files", "stat", "web", "begun"]) == 0);
     let process = office.desk.done(&["ps", "web", "--quiet"]).trim().to_owned();
     // Renewed meanwhile, for longer than it was asked for.
     let fence = office.held()["fence"].clone();
@@ -358,7 +361,7 @@ fn a_lease_that_is_lost_stops_the_command() {
 fn a_broken_lease_stops_the_command_also_where_nobody_wants_it() {
     let office = Office::new();
     let running = begin(office.bob(&["lease", "run", "web", "--", "sh", "-c", "trap '' TERM; echo begun > begun; sleep 600"]));
-    until("it runs", || office.desk.code(&["files", "stat", "web:begun"]) == 0);
+    until("it runs", || office.desk.code(&["files", "stat", "web", "begun"]) == 0);
     office.desk.done(&["lease", "break", "web", "--reason", "enough"]);
     let said = told(&running.wait_with_output().unwrap());
     assert!(said.starts_with("exit code: 125\n") && said.contains("revoked at ") && said.contains("(\"enough\")"), "{said}");
@@ -377,7 +380,7 @@ fn interrupting_the_command_is_the_commands_affair() {
         "-c",
         "trap 'exit 9' INT; echo begun > begun; while :; do sleep 0.05; done",
     ]));
-    until("it runs", || office.desk.code(&["files", "stat", "web:begun"]) == 0);
+    until("it runs", || office.desk.code(&["files", "stat", "web", "begun"]) == 0);
     interrupt(&running);
     assert_eq!(running.wait_with_output().unwrap().status.code(), Some(9));
     assert_eq!(office.desk.done(&["lease", "list", "--quiet"]), "");
@@ -396,7 +399,7 @@ fn a_server_that_restarts_keeps_the_lease_and_the_order() {
         "-c",
         "echo begun > begun; until [ -e go ]; do sleep 0.05; done; exit 6",
     ]));
-    until("it runs", || desk.code(&["files", "stat", "local-default:begun"]) == 0);
+    until("it runs", || desk.code(&["files", "stat", "local-default", "begun"]) == 0);
     let waiting = begin(desk.command(&["lease", "run", "local-default", "--wait", "10m", "--", "sh", "-c", "exit 5"]));
     let held = || desk.json(&["lease", "list"])["items"][0]["id"].as_str().unwrap().to_owned();
     let waits = || desk.done(&["http", "GET", &format!("environments/leases/{}", held())]).contains("\"waiting\"");
@@ -407,7 +410,7 @@ fn a_server_that_restarts_keeps_the_lease_and_the_order() {
     assert_eq!(held(), before);
     assert!(waits());
     // Whoever only reads needs no lease, and whoever writes does: the workspace is the holder's.
-    assert_eq!(desk.code(&["files", "mkdir", "local-default:go"]), 3);
+    assert_eq!(desk.code(&["files", "mkdir", "local-default", "go"]), 3);
     let environment = desk.json(&["env", "view", "local-default"]);
     let workspace = desk.data().join("sandboxes").join(environment["sandbox_id"].as_str().unwrap()).join("workspace");
     std::fs::write(workspace.join("go"), "").unwrap();
@@ -455,7 +458,7 @@ fn readers_keep_writers_out_and_change_nothing() {
     let other = office.bob_runs(&["lease", "acquire", "web", "--shared", "--quiet"]);
     let other = String::from_utf8(other.stdout).unwrap().trim().to_owned();
     assert!(other.starts_with("stl_"));
-    let refused: Value = serde_json::from_slice(&office.presenting(&token, &["files", "mkdir", "web:x", "--json"]).stderr).unwrap();
+    let refused: Value = serde_json::from_slice(&office.presenting(&token, &["files", "mkdir", "web", "x", "--json"]).stderr).unwrap();
     assert_eq!(refused["error"]["code"], "lease_read_only");
     assert_eq!(office.desk.code(&["lease", "run", "web", "--", "true"]), 3);
     // Of several the environment means the one that is presented.

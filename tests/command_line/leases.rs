@@ -264,7 +264,7 @@ fn a_command_under_a_lease_has_its_streams_its_code_and_lets_go() {
     // What the command left running ends with the lease.
     assert_eq!(run(&["--", "sh", "-c", "sleep 600 > /dev/null 2>&1 &"]).status.code(), Some(0));
     assert_eq!(office.desk.json(&["top"])["items"].as_array().unwrap().iter().filter(|it| it["activity"]["background"] != 0).count(), 0);
-    run(&["--at-release", "checkpoint", "--", "true"]);
+    run(&["--at-release", "checkpoint", "--", "touch", "written"]);
     assert_eq!(office.desk.json(&["checkpoint", "list", "web"])["items"].as_array().unwrap().len(), 1);
     assert_eq!(office.desk.code(&["lease", "run", "nowhere", "--", "true"]), 125);
 }

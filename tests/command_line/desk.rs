@@ -12,11 +12,14 @@ use crate::support::{Server, ServerBuilder, stead};
 
 /// What differs from run to run, and what stands for it in a snapshot.
 const FILTERS: &[(&str, &str)] = &[
-    (r"\b(env|sbx|prj|prn|key|hst|aud|req|prc)_[0-9a-f]{32}\b", "${1}_[ID]"),
+    (r"\b(env|sbx|prj|prn|key|hst|aud|req|prc|lse|tkt)_[0-9a-f]{32}\b", "${1}_[ID]"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", "[TIME]"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "[SECOND]"),
     (r"\bstk_[a-z2-7]{52}\b", "stk_[KEY]"),
     (r"\bstk_[a-z2-7]{6}…", "stk_[KEY]…"),
+    (r"\bstl_[0-9a-f]{96}\b", "stl_[TOKEN]"),
+    // What is left of half an hour, and of the usual time of a lease.
+    (r"\b(29m\d{1,2}s|30m0?0s|1m(30|2\d)s)\b", "[LEFT]"),
     (r"127\.0\.0\.1:\d{4,5}\b", "127.0.0.1:[PORT]"),
     (r"\.localhost:\d{4,5}\b", ".localhost:[PORT]"),
     (r"\bunix:uid=\d+,pid=\d+", "unix:uid=[UID],pid=[PID]"),

@@ -40,9 +40,9 @@ fn an_environment_is_made_seen_and_deleted() {
     assert_snapshot!(desk.run(&["env", "list"]), @"
     exit code: 0
     --- stdout ---
-    NAME           STATUS  PROVIDER  PURPOSE  AGE  ID
-    web            ready   local     review   [AGE]  env_[ID]
-    local-default  ready   local              [AGE]  env_[ID]
+    NAME           STATUS  HELD BY  LEFT  PROVIDER  PURPOSE  AGE  ID
+    web            ready                  local     review   [AGE]  env_[ID]
+    local-default  ready                  local              [AGE]  env_[ID]
     ");
     assert_snapshot!(desk.run(&["env", "delete", "web", "--yes"]), @"
     exit code: 0
@@ -52,14 +52,14 @@ fn an_environment_is_made_seen_and_deleted() {
     assert_snapshot!(desk.run(&["env", "list"]), @"
     exit code: 0
     --- stdout ---
-    NAME           STATUS  PROVIDER  PURPOSE  AGE  ID
-    local-default  ready   local              [AGE]  env_[ID]
+    NAME           STATUS  HELD BY  LEFT  PROVIDER  PURPOSE  AGE  ID
+    local-default  ready                  local              [AGE]  env_[ID]
     ");
     assert_snapshot!(desk.run(&["env", "list", "--include-destroyed", "--status", "destroyed"]), @"
     exit code: 0
     --- stdout ---
-    NAME  STATUS     PROVIDER  PURPOSE  AGE  ID
-    web   destroyed  local     review   [AGE]  env_[ID]
+    NAME  STATUS     HELD BY  LEFT  PROVIDER  PURPOSE  AGE  ID
+    web   destroyed                 local     review   [AGE]  env_[ID]
     ");
     assert_snapshot!(desk.run(&["env", "view", "web"]), @"
     exit code: 4
@@ -95,9 +95,9 @@ fn lists_are_filtered_and_go_on_page_by_page() {
     assert_snapshot!(desk.run(&["env", "list", "--purpose", "review"]), @"
     exit code: 0
     --- stdout ---
-    NAME   STATUS  PROVIDER  PURPOSE  AGE  ID
-    three  ready   local     review   [AGE]  env_[ID]
-    one    ready   local     review   [AGE]  env_[ID]
+    NAME   STATUS  HELD BY  LEFT  PROVIDER  PURPOSE  AGE  ID
+    three  ready                  local     review   [AGE]  env_[ID]
+    one    ready                  local     review   [AGE]  env_[ID]
     ");
     let output = desk.output(&["env", "ls", "--limit", "3"]);
     let hint = String::from_utf8(output.stderr).unwrap();
@@ -106,8 +106,8 @@ fn lists_are_filtered_and_go_on_page_by_page() {
     assert_snapshot!(desk.run(&["env", "list", "--cursor", cursor]), @"
     exit code: 0
     --- stdout ---
-    NAME           STATUS  PROVIDER  PURPOSE  AGE  ID
-    local-default  ready   local              [AGE]  env_[ID]
+    NAME           STATUS  HELD BY  LEFT  PROVIDER  PURPOSE  AGE  ID
+    local-default  ready                  local              [AGE]  env_[ID]
     ");
     assert_eq!(desk.done(&["env", "list", "--limit", "1", "--all", "--quiet"]).lines().count(), 4);
     assert_snapshot!(desk.run(&["env", "list", "--cursor", "nonsense"]), @"
@@ -427,8 +427,8 @@ fn reconcile_shows_what_the_provider_says() {
     assert_snapshot!(desk.run(&["env", "list", "--status", "orphaned"]), @"
     exit code: 0
     --- stdout ---
-    NAME  STATUS    PROVIDER  PURPOSE  AGE  ID
-    web   orphaned  local              [AGE]  env_[ID]
+    NAME  STATUS    HELD BY  LEFT  PROVIDER  PURPOSE  AGE  ID
+    web   orphaned                 local              [AGE]  env_[ID]
     ");
     desk.done(&["env", "delete", "web", "--yes"]);
 }

@@ -31,6 +31,7 @@ fn help_goes_to_stdout_and_names_every_command() {
       attach      Come back to a command that goes on without you
       top         Watch environments and what runs in them
       env         Environments: places to work [aliases: environment, environments]
+      lease       Leases: who may change an environment, and who waits [alias: leases]
       checkpoint  Checkpoints: points in an environment's files to go back to [alias: checkpoints]
       fork        Make environments that begin with the files of another one
       files       Files of environments
@@ -56,16 +57,18 @@ fn help_goes_to_stdout_and_names_every_command() {
       -V, --version  Print version
 
     Connection:
-          --url <URL>         The server's address, http://…, https://… or unix:/path (STEAD_URL);
-                              without one, the local server
-          --key-file <FILE>   A file that holds the API key, `-` for stdin (the key itself in
-                              STEAD_API_KEY)
-          --ca-file <FILE>    A file of certificates, in PEM, to trust instead of the machine's
-                              (STEAD_CA_FILE)
-      -p, --project <HANDLE>  The project's handle (STEAD_PROJECT)
-          --profile <NAME>    A profile that `stead login` wrote; `local` is the local server
-          --data-dir <DIR>    Where the local server keeps everything (STEAD_DATA_DIR)
-          --no-start          Never start the local server (STEAD_NO_START)
+          --url <URL>                The server's address, http://…, https://… or unix:/path
+                                     (STEAD_URL); without one, the local server
+          --key-file <FILE>          A file that holds the API key, `-` for stdin (the key itself in
+                                     STEAD_API_KEY)
+          --lease-token-file <FILE>  A file that holds the token of a lease, which is then presented
+                                     (the token itself in STEAD_LEASE)
+          --ca-file <FILE>           A file of certificates, in PEM, to trust instead of the machine's
+                                     (STEAD_CA_FILE)
+      -p, --project <HANDLE>         The project's handle (STEAD_PROJECT)
+          --profile <NAME>           A profile that `stead login` wrote; `local` is the local server
+          --data-dir <DIR>           Where the local server keeps everything (STEAD_DATA_DIR)
+          --no-start                 Never start the local server (STEAD_NO_START)
 
     Output:
           --json      Print the API's own JSON
@@ -102,16 +105,18 @@ fn a_command_has_help_with_examples() {
       -h, --help              Print help
 
     Connection:
-          --url <URL>         The server's address, http://…, https://… or unix:/path (STEAD_URL);
-                              without one, the local server
-          --key-file <FILE>   A file that holds the API key, `-` for stdin (the key itself in
-                              STEAD_API_KEY)
-          --ca-file <FILE>    A file of certificates, in PEM, to trust instead of the machine's
-                              (STEAD_CA_FILE)
-      -p, --project <HANDLE>  The project's handle (STEAD_PROJECT)
-          --profile <NAME>    A profile that `stead login` wrote; `local` is the local server
-          --data-dir <DIR>    Where the local server keeps everything (STEAD_DATA_DIR)
-          --no-start          Never start the local server (STEAD_NO_START)
+          --url <URL>                The server's address, http://…, https://… or unix:/path
+                                     (STEAD_URL); without one, the local server
+          --key-file <FILE>          A file that holds the API key, `-` for stdin (the key itself in
+                                     STEAD_API_KEY)
+          --lease-token-file <FILE>  A file that holds the token of a lease, which is then presented
+                                     (the token itself in STEAD_LEASE)
+          --ca-file <FILE>           A file of certificates, in PEM, to trust instead of the machine's
+                                     (STEAD_CA_FILE)
+      -p, --project <HANDLE>         The project's handle (STEAD_PROJECT)
+          --profile <NAME>           A profile that `stead login` wrote; `local` is the local server
+          --data-dir <DIR>           Where the local server keeps everything (STEAD_DATA_DIR)
+          --no-start                 Never start the local server (STEAD_NO_START)
 
     Output:
           --json      Print the API's own JSON
@@ -136,6 +141,7 @@ fn nouns_are_taken_as_people_say_them() {
         &["environment", "list"],
         &["projects", "ls"],
         &["keys", "ls"],
+        &["leases", "ls"],
         &["sandboxes", "ls"],
         &["providers", "ls"],
     ] {

@@ -71,8 +71,8 @@ fn a_command_starts_the_server_that_it_needs() {
     assert_snapshot!(desk.run(&["env", "list"]), @"
     exit code: 0
     --- stdout ---
-    NAME           STATUS  PROVIDER  PURPOSE  AGE  ID
-    local-default  ready   local              [AGE]  env_[ID]
+    NAME           STATUS  HELD BY  LEFT  PROVIDER  PURPOSE  AGE  ID
+    local-default  ready                  local              [AGE]  env_[ID]
     --- stderr ---
     starting the local server
     ");

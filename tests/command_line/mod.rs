@@ -11,6 +11,7 @@ mod files;
 mod help;
 mod http;
 mod keys;
+mod leases;
 mod local_server;
 mod output;
 mod pipes;

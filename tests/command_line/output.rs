@@ -174,8 +174,8 @@ fn a_servers_text_cannot_steer_the_terminal() {
     assert_snapshot!(desk.run(&["env", "list", "--url", &evil]), @r"
     exit code: 0
     --- stdout ---
-    NAME                                                  STATUS  PROVIDER  PURPOSE  AGE  ID
-    web\u{1b}]0;title\u{7}\u{202e}\r\nerror: all is lost  ready   local              [AGE]  env_[ID]
+    NAME                                                  STATUS  HELD BY  LEFT  PROVIDER  PURPOSE  AGE  ID
+    web\u{1b}]0;title\u{7}\u{202e}\r\nerror: all is lost  ready                  local              [AGE]  env_[ID]
     ");
     let shown = desk.json(&["env", "list", "--url", &evil]);
     assert_eq!(shown, page, "in JSON the same text, escaped");

@@ -134,6 +134,32 @@ fn a_terminal_can_be_left_and_come_back_to() {
 }
 
 #[test]
+fn a_terminal_shows_the_queue_and_then_the_command_under_its_lease() {
+    let desk = Desk::new();
+    desk.done(&["lease", "acquire", "local-default", "--ttl", "30m", "--note", "first", "-o", "first.lease"]);
+    let mut screen = Screen::open(&desk.command(&["lease", "run", "local-default", "--wait", "10m", "--", "sh"]));
+    screen.wait_for("waiting for local-default, next in line; held by");
+    // The line is made anew in its place.
+    screen.wait_for("\rwaiting for local-default, next in line; held by");
+    assert!(!screen.is_raw(), "keys are still ours, Ctrl-C among them");
+    let mut watching = Screen::open(&desk.command(&["lease", "watch"]));
+    watching.wait_for("HELD BY");
+    watching.wait_for("(\"first\")");
+    desk.done(&["--lease-token-file", "first.lease", "lease", "release"]);
+    screen.wait_for("$ ");
+    assert!(screen.is_raw());
+    screen.type_keys("stty size\r");
+    screen.wait_for("24 80");
+    screen.type_keys("exit 5\r");
+    assert_eq!(screen.child.wait().unwrap().code(), Some(5));
+    assert!(!screen.is_raw(), "the terminal is as it was");
+    watching.wait_for("nobody holds anything");
+    watching.type_keys("q");
+    assert_eq!(watching.child.wait().unwrap().code(), Some(0));
+    assert!(!watching.is_raw());
+}
+
+#[test]
 fn output_of_others_cannot_move_the_cursor() {
     let desk = Desk::new();
     let id = desk.done(&["run", "--detach", "--", "printf", r"a\033[2Jb\r\nc\n"]).trim().to_owned();

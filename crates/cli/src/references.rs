@@ -4,7 +4,8 @@ use stead_client::{Client, EnvironmentFilter, ListOptions};
 use stead_domain::api_key::ApiKey;
 use stead_domain::checkpoint::Checkpoint;
 use stead_domain::environment::{Environment, ScopeFilter};
-use stead_domain::ids::{ApiKeyId, CheckpointId, EnvironmentId, PrincipalId, ProcessId, SandboxId};
+use stead_domain::ids::{ApiKeyId, CheckpointId, EnvironmentId, LeaseId, PrincipalId, ProcessId, SandboxId};
+use stead_domain::lease::LeaseView;
 use stead_domain::page::{MAXIMUM_LIMIT, Page};
 use stead_domain::principal::Member;
 use stead_domain::process::Process;
@@ -49,6 +50,7 @@ candidate!(Checkpoint, "checkpoint", CheckpointId, |it| it.id, |it| it.name.as_d
 candidate!(Member, "member", PrincipalId, |it| it.principal_id, |it| Some(&it.name));
 candidate!(ApiKey, "key", ApiKeyId, |it| it.id, |it| Some(&it.name));
 candidate!(Process, "process", ProcessId, |it| it.id, |_| None);
+candidate!(LeaseView, "lease", LeaseId, |it| it.id, |_| None);
 candidate!(Sandbox, "sandbox", SandboxId, |it| it.id, |_| None);
 
 /// Finds the one that a reference means. A whole id or name wins over prefixes.

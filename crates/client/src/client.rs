@@ -10,6 +10,7 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use serde::de::DeserializeOwned;
 use stead_domain::Context;
 use stead_domain::error::ErrorBody;
+use stead_domain::lease::LeaseToken;
 use tokio::sync::Mutex;
 
 use crate::connection::{Connection, Interruption, within};
@@ -40,6 +41,8 @@ pub struct Client {
     endpoint: Endpoint,
     key: Option<Key>,
     project: String,
+    /// What every call presents as the holder's.
+    pub(crate) lease: Option<LeaseToken>,
     context: Context,
     /// A file of certificates to trust instead of the machine's.
     trusted: Option<PathBuf>,
@@ -49,7 +52,7 @@ pub struct Client {
 
 impl Client {
     pub fn new(endpoint: Endpoint, key: Option<Key>, project: impl Into<String>, context: Context) -> Self {
-        Self { endpoint, key, project: project.into(), context, trusted: None, connection: Mutex::new(None) }
+        Self { endpoint, key, project: project.into(), lease: None, context, trusted: None, connection: Mutex::new(None) }
     }
 
     /// Trusts the certificates of this file and no others.
@@ -271,6 +274,12 @@ impl Client {
                 .map_err(|_| failed("the key holds characters that no key has".to_owned()))?;
             value.set_sensitive(true);
             headers.insert("authorization", value);
+        }
+        if let (Some(lease), false) = (&self.lease, headers.contains_key("stead-lease")) {
+            let mut value =
+                HeaderValue::from_str(&lease.0).map_err(|_| failed("the lease's token holds characters that no token has".to_owned()))?;
+            value.set_sensitive(true);
+            headers.insert("stead-lease", value);
         }
         Ok(message)
     }

@@ -7,7 +7,7 @@ use stead_domain::{Error, Result};
 use stead_store::leases;
 pub use stead_store::leases::LeaseFilter as LeaseQuery;
 
-use super::view::{Names, previous, view};
+use super::view::{Names, previous, queue, view};
 use crate::{App, Entered};
 
 impl App {
@@ -20,6 +20,9 @@ impl App {
                     let (mut names, now) = (Names::default(), unit.moment().await?);
                     let mut shown = view(unit, &context, &mut names, &record, now).await?;
                     shown.previous = previous(unit, &mut names, &record).await?;
+                    if record.end.is_none() {
+                        shown.waiting = queue(unit, &mut names, record.of.sandbox_id).await?;
+                    }
                     Ok::<_, Error>(shown)
                 })
             })

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use stead_domain::environment::Environment;
-use stead_domain::ids::{LeaseId, PrincipalId};
+use stead_domain::ids::{LeaseId, PrincipalId, SandboxId};
 use stead_domain::lease::{
     Deadline, HolderView, Lease, LeaseMode, LeaseRecord, LeaseStage, LeaseStatus, LeaseView, Moment, PreviousLease, Stage, TicketRecord,
     TicketView,
@@ -16,6 +16,8 @@ use crate::App;
 
 /// So many of those who wait before somebody are named.
 const NAMED: u64 = 3;
+/// So many of those who wait are shown with the lease that they wait for.
+const SHOWN: u64 = 10;
 /// How soon somebody who does not wait with a long poll should ask again.
 const POLL_AFTER: u64 = 1000;
 
@@ -78,6 +80,7 @@ pub(super) async fn view(unit: &mut Unit, context: &Context, names: &mut Names, 
         reason: end.as_ref().and_then(|end| end.reason.clone()),
         token: None,
         previous: None,
+        waiting: Vec::new(),
     })
 }
 
@@ -113,8 +116,7 @@ pub(super) async fn ticket_view(unit: &mut Unit, record: &TicketRecord) -> Resul
         if waiting.ticket.id == record.ticket.id {
             break;
         }
-        let holder = names.of(unit, waiting.ticket.wanted.principal).await?;
-        ahead.push(HolderView { lease_id: None, holder, note: waiting.of.terms.note, expires_in_ms: None, implicit: false });
+        ahead.push(waiter(unit, &mut names, waiting).await?);
     }
     Ok(TicketView {
         id: record.ticket.id,
@@ -128,6 +130,20 @@ pub(super) async fn ticket_view(unit: &mut Unit, record: &TicketRecord) -> Resul
         deadline_in_ms: record.ticket.deadline.left(now).unwrap_or(record.ticket.wait),
         poll_after_ms: POLL_AFTER,
     })
+}
+
+async fn waiter(unit: &mut Unit, names: &mut Names, waiting: TicketRecord) -> Result<HolderView> {
+    let holder = names.of(unit, waiting.ticket.wanted.principal).await?;
+    Ok(HolderView { lease_id: None, holder, note: waiting.of.terms.note, expires_in_ms: None, implicit: false })
+}
+
+/// The first of those who wait for a sandbox.
+pub(super) async fn queue(unit: &mut Unit, names: &mut Names, sandbox: SandboxId) -> Result<Vec<HolderView>> {
+    let mut queue = Vec::new();
+    for waiting in tickets::head(unit, sandbox, SHOWN).await? {
+        queue.push(waiter(unit, names, waiting).await?);
+    }
+    Ok(queue)
 }
 
 fn holder_view(record: &LeaseRecord, holder: String, now: Moment) -> HolderView {
@@ -191,7 +207,7 @@ impl App {
 
 async fn tell_who(
     unit: &mut Unit,
-    sandbox: stead_domain::ids::SandboxId,
+    sandbox: SandboxId,
     own: (stead_domain::ids::HostId, i64),
     name: &str,
     by: Option<LeaseId>,

@@ -7,6 +7,7 @@ pub mod egress;
 pub mod environment;
 pub mod files;
 pub mod identity;
+pub mod lease;
 pub mod lists;
 pub mod local;
 pub mod port;
@@ -52,6 +53,9 @@ pub struct GlobalArguments {
     /// A file that holds the API key, `-` for stdin (the key itself in STEAD_API_KEY)
     #[arg(long, global = true, value_name = "FILE", help_heading = "Connection")]
     pub key_file: Option<PathBuf>,
+    /// A file that holds the token of a lease, which is then presented (the token itself in STEAD_LEASE)
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Connection")]
+    pub lease_token_file: Option<PathBuf>,
     /// A file of certificates, in PEM, to trust instead of the machine's (STEAD_CA_FILE)
     #[arg(long, global = true, value_name = "FILE", help_heading = "Connection")]
     pub ca_file: Option<PathBuf>,
@@ -123,6 +127,9 @@ pub enum Command {
     /// Environments: places to work
     #[command(subcommand, visible_aliases = ["environment", "environments"])]
     Env(environment::EnvironmentCommand),
+    /// Leases: who may change an environment, and who waits
+    #[command(subcommand, visible_alias = "leases")]
+    Lease(lease::LeaseCommand),
     /// Checkpoints: points in an environment's files to go back to
     #[command(subcommand, visible_alias = "checkpoints")]
     Checkpoint(checkpoint::CheckpointCommand),

@@ -9,7 +9,7 @@ use stead_domain::signal::Signal;
 use super::words::{one_of, pair};
 use crate::completion;
 
-const EXIT_CODES: &str = "\
+pub const EXIT_CODES: &str = "\
 It ends with the command's own exit code; 124 when the time is over, 125 when Stead itself could not do it, 126 when the program cannot be
 run and 127 when there is no such program.
 
@@ -51,6 +51,9 @@ pub struct Run {
     pub allow_unenforced: bool,
     #[command(flatten)]
     pub how: How,
+    /// Only start it, and print its id
+    #[arg(short, long)]
+    pub detach: bool,
     /// The program and its arguments
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     pub command: Vec<String>,
@@ -68,9 +71,6 @@ pub struct How {
     /// The directory inside to start in; a relative one begins where it would start without this
     #[arg(long, value_name = "DIR")]
     pub dir: Option<String>,
-    /// Only start it, and print its id
-    #[arg(short, long)]
-    pub detach: bool,
 }
 
 #[derive(Args, Debug)]
@@ -88,6 +88,9 @@ pub struct Exec {
     pub environment: String,
     #[command(flatten)]
     pub how: How,
+    /// Only start it, and print its id
+    #[arg(short, long)]
+    pub detach: bool,
     /// The program and its arguments
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     pub command: Vec<String>,

@@ -1,4 +1,5 @@
 use serde_json::{Map, Value, json};
+use stead_domain::lease::lease_of;
 
 use crate::failure::Result;
 use crate::invocation::Invocation;
@@ -24,6 +25,9 @@ pub fn run(invocation: &Invocation<'_>) -> Result<()> {
     }
     if let Some(path) = &settings.ca_file {
         add("ca-file", path.value.display().to_string(), &path.source);
+    }
+    if let Some(lease) = settings.lease.as_ref().and_then(|token| Some((lease_of(&token.value.0)?, &token.source))) {
+        add("lease", lease.0.to_string(), lease.1);
     }
     add("project", settings.project.value.clone(), &settings.project.source);
     if let Ok(path) = ConfigFile::path(&invocation.surroundings) {

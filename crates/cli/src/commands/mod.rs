@@ -13,6 +13,7 @@ mod files;
 mod http;
 mod init;
 mod key;
+mod lease;
 mod login;
 mod logout;
 mod members;
@@ -64,6 +65,7 @@ pub async fn run(invocation: &Invocation<'_>, command: Command) -> Result<()> {
         Command::Attach(arguments) => process::attach(invocation, &arguments).await,
         Command::Top(arguments) => process::top(invocation, &arguments).await,
         Command::Env(command) => environment::run(invocation, command).await,
+        Command::Lease(command) => lease::run(invocation, command).await,
         Command::Checkpoint(command) => checkpoint::run(invocation, command).await,
         Command::Fork(arguments) => checkpoint::fork(invocation, &arguments).await,
         Command::Files(command) => files::run(invocation, command).await,

@@ -17,6 +17,7 @@ pub fn client(settings: &Settings, context: &Context) -> Client {
     let key = settings.key.as_ref().map(|key| key.value.clone());
     Client::new(settings.endpoint(), key, settings.project.value.clone(), context.clone())
         .trusting(settings.ca_file.as_ref().map(|path| path.value.clone()))
+        .with_lease(settings.lease.as_ref().map(|token| token.value.clone()))
 }
 
 /// A client that is connected; the local server is started when nobody answers.

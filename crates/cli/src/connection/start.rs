@@ -56,6 +56,7 @@ fn spawn(data_dir: &Path, log: &File) -> Result<Child> {
         // They are for clients; a server that does not have them cannot pass them on.
         .env_remove("STEAD_API_KEY")
         .env_remove("STEAD_URL")
+        .env_remove("STEAD_LEASE")
         .stdin(Stdio::null())
         .stdout(write_log()?)
         .stderr(write_log()?)

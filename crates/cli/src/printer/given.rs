@@ -4,8 +4,10 @@
 use crate::arguments::GlobalArguments;
 
 /// Nouns whose commands work in a project.
-const IN_A_PROJECT: [&str; 16] =
-    ["env", "key", "sandbox", "provider", "audit", "http", "run", "exec", "shell", "ps", "logs", "kill", "attach", "top", "files", "cp"];
+const IN_A_PROJECT: [&str; 17] = [
+    "env", "lease", "key", "sandbox", "provider", "audit", "http", "run", "exec", "shell", "ps", "logs", "kill", "attach", "top", "files",
+    "cp",
+];
 
 /// The flags that were given on the command line. What a variable or a file says holds for the next command too.
 #[derive(Debug, Default)]
@@ -59,13 +61,15 @@ impl Given {
         }
         let in_a_project = IN_A_PROJECT.contains(&noun) || (noun, verb) == ("project", "members");
         let project = self.project.as_ref().filter(|_| in_a_project).map(|project| ("--project", project));
-        let mut text = text.to_owned();
+        // What follows two dashes is for the command inside.
+        let (own, inside) = text.split_at(text.find(" -- ").unwrap_or(text.len()));
+        let mut own = own.to_owned();
         for (flag, value) in self.server.iter().map(|(flag, value)| (*flag, value)).chain(project) {
-            if !text.contains(flag) {
-                text.push_str(&format!(" {flag} {}", quoted(value)));
+            if !own.contains(flag) {
+                own.push_str(&format!(" {flag} {}", quoted(value)));
             }
         }
-        text
+        own + inside
     }
 }
 
@@ -91,6 +95,10 @@ mod tests {
             ("stead login URL --key-file FILE", "stead login URL --key-file FILE"),
             ("stead down --profile local", "stead down --profile local"),
             ("`acme` is no stead of mine", "`acme` is no stead of mine"),
+            (
+                "`stead lease run web --wait 5m -- COMMAND`",
+                "`stead lease run web --wait 5m --data-dir '/my data' --project acme -- COMMAND`",
+            ),
             ("an odd ` one: stead up", "an odd ` one: stead up"),
         ] {
             assert_eq!(given.complete(text), expected);

@@ -6,6 +6,7 @@ mod output;
 pub mod patience;
 mod progress;
 mod signals;
+mod stopping;
 pub mod terminal;
 
 use std::pin::pin;
@@ -29,6 +30,7 @@ pub use input::keys;
 use output::Output;
 pub use progress::Progress;
 pub use signals::{Received, Signals};
+use stopping::{Step, Stopping};
 use terminal::RawMode;
 
 /// How long a program that keeps on writing to nobody is given to notice it.
@@ -59,6 +61,8 @@ pub struct Session<'run> {
     pub terminal: bool,
     /// Signals that came before there was a program to pass them on to.
     pub early: Vec<Signal>,
+    /// Stops the program when it says so, because whoever runs it may no longer.
+    pub stop: Option<watch::Receiver<bool>>,
 }
 
 impl<'run> Session<'run> {
@@ -73,6 +77,7 @@ impl<'run> Session<'run> {
             stdin: stdin.then_some(0),
             terminal: process.terminal.is_some(),
             early: Vec::new(),
+            stop: None,
         }
     }
 
@@ -100,6 +105,7 @@ impl<'run> Session<'run> {
         let mut waiting: Option<(OutputStream, Bytes)> = None;
         let (mut interruptions, mut missed) = (0, 0);
         let mut unheard: Option<tokio::time::Instant> = None;
+        let mut stopping = Stopping::new(self.stop.clone());
         let order = |order: Order| drop(orders.send(order));
         self.early.iter().for_each(|signal| order(Order::Signal(*signal)));
         let end = loop {
@@ -130,6 +136,11 @@ impl<'run> Session<'run> {
                 () = async { tokio::time::sleep_until(unheard.unwrap_or_else(tokio::time::Instant::now)).await }, if unheard.is_some() => {
                     unheard = None;
                     order(Order::Signal(Signal::TERM));
+                },
+                step = stopping.next() => match step {
+                    Step::Ask => order(Order::Signal(Signal::TERM)),
+                    Step::Kill => order(Order::Signal(Signal::KILL)),
+                    Step::Leave => break End::Detached(follow.offset()),
                 },
                 received = signals.next() => match received {
                     Received::Interrupt if interruptions >= INTERRUPTIONS => break End::Detached(follow.offset()),

@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use stead_client::{Endpoint, Key};
+use stead_domain::lease::LeaseToken;
 
 pub use files::{ConfigFile, Credentials, LOCAL_PROFILE, Profile, place};
 pub use resolve::read_key_file;
@@ -77,6 +78,8 @@ pub struct Settings {
     pub key: Option<Setting<Key>>,
     /// Certificates to trust instead of the machine's.
     pub ca_file: Option<Setting<PathBuf>>,
+    /// What every command presents as the holder of an environment.
+    pub lease: Option<Setting<LeaseToken>>,
     pub project: Setting<String>,
     /// The profile that the target came from.
     pub profile: Option<Setting<String>>,
@@ -98,6 +101,12 @@ impl Settings {
     /// Why files of settings cannot be read, for each that cannot.
     pub fn broken_files(surroundings: &Surroundings) -> Vec<Failure> {
         resolve::read_files(surroundings).into_iter().filter_map(Result::err).collect()
+    }
+
+    /// The same for somebody who presents this lease, or none.
+    pub fn presenting(&self, token: Option<LeaseToken>) -> Self {
+        let lease = token.map(|token| Setting::new(token, Source::Default));
+        Self { lease, ..self.clone() }
     }
 
     pub fn endpoint(&self) -> Endpoint {

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use stead_client::{Endpoint, Key};
+use stead_domain::lease::{LeaseToken, lease_of};
 use stead_domain::{Code, Error, api_key, names};
 
 use super::files::{self, ConfigFile, Credentials, LOCAL_PROFILE, Profile};
@@ -32,13 +33,14 @@ fn resolve_with(global: &GlobalArguments, surroundings: &Surroundings, config: &
     let by_flag = profile.as_ref().is_some_and(|profile| matches!(profile.source, Source::Flag(_)));
     let key = key(global, surroundings, profile.as_ref(), by_flag)?;
     let ca_file = ca_file(global, surroundings, config, profile.as_ref(), by_flag);
+    let lease = lease(global, surroundings)?;
     let project = project(global, surroundings, config, &directory, profile.as_ref(), &target, key.as_ref());
     names::check_handle(&project.value).map_err(|error| {
         let message = format!("the project `{}` from {} is not a handle", project.value, project.source);
         Error::new(Code::Usage, message).suggestion(error.message())
     })?;
     let no_start = global.no_start || surroundings.variable("STEAD_NO_START").is_some_and(|value| value != "0");
-    Ok(Settings { target, key, ca_file, project, profile, no_start, warnings: directory.warnings })
+    Ok(Settings { target, key, ca_file, lease, project, profile, no_start, warnings: directory.warnings })
 }
 
 /// Each level says where the server is before the next is asked: flags, then variables, then the profile in use.
@@ -118,6 +120,22 @@ fn key(
     }
 }
 
+/// Of the file that was named, else of the variable. What is no token is refused here: whoever set it means to be the holder.
+fn lease(global: &GlobalArguments, surroundings: &Surroundings) -> Result<Option<Setting<LeaseToken>>> {
+    let (text, source) = match (&global.lease_token_file, surroundings.variable("STEAD_LEASE")) {
+        (Some(path), _) => (read_line_of(path, "the token")?, Source::Flag("--lease-token-file")),
+        (None, Some(text)) => (text, Source::Variable("STEAD_LEASE")),
+        (None, None) => return Ok(None),
+    };
+    let token = text.trim();
+    if lease_of(token).is_none() {
+        return Err(Error::new(Code::Usage, format!("what {source} gives is no token of a lease: one begins with stl_"))
+            .suggestion("set it to what `stead lease acquire` printed, or leave it out: unset STEAD_LEASE")
+            .into());
+    }
+    Ok(Some(Setting::new(LeaseToken(token.to_owned()), source)))
+}
+
 /// As with the key: what a profile trusts is for that profile's server.
 fn ca_file(
     global: &GlobalArguments,
@@ -172,19 +190,24 @@ fn project(
 
 /// Reads a key: the file's only line, without the space around it.
 pub fn read_key_file(path: &Path) -> Result<Key> {
-    let mut text = String::new();
-    let read = if path == Path::new("-") {
-        std::io::stdin().take(LONGEST_KEY).read_to_string(&mut text)
-    } else {
-        std::fs::File::open(path).and_then(|file| file.take(LONGEST_KEY).read_to_string(&mut text))
-    };
-    read.map_err(|error| file_error("read the key in", path, &error))?;
+    let text = read_line_of(path, "the key")?;
     let key = text.trim();
     if key.is_empty() || key.contains(char::is_whitespace) {
         let message = format!("{} holds no key: it should be one line that begins with stk_", path.display());
         return Err(Failure::Domain(Error::new(Code::LocalFile, message)));
     }
     Ok(Key::new(key))
+}
+
+fn read_line_of(path: &Path, what: &str) -> Result<String> {
+    let mut text = String::new();
+    let read = if path == Path::new("-") {
+        std::io::stdin().take(LONGEST_KEY).read_to_string(&mut text)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(LONGEST_KEY).read_to_string(&mut text))
+    };
+    read.map_err(|error| file_error(&format!("read {what} in"), path, &error))?;
+    Ok(text)
 }
 
 /// `.stead/config.toml`, nearest at or above. It comes with a checkout, so it may choose the project and nothing else: a file that could

@@ -110,6 +110,9 @@ pub struct LeaseView {
     /// Who held it before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<PreviousLease>,
+    /// The next few who wait for it, in order; only of one that is held and asked for alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<HolderView>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

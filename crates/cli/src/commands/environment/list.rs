@@ -2,6 +2,7 @@ use stead_client::EnvironmentFilter;
 use stead_domain::environment::{Environment, ScopeFilter};
 
 use crate::arguments::environment::List;
+use crate::commands::lease::words;
 use crate::commands::paging;
 use crate::failure::Result;
 use crate::invocation::Invocation;
@@ -23,6 +24,8 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
         vec![
             environment.name.clone(),
             environment.status.to_string(),
+            words::holder(environment).map(|held| held.holder.clone()).unwrap_or_default(),
+            words::holder(environment).map(words::left).unwrap_or_default(),
             environment.provider.to_string(),
             environment.purpose.map(|purpose| purpose.to_string()).unwrap_or_default(),
             human::age(invocation.now(), environment.created_at),
@@ -36,7 +39,7 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
     } else {
         format!("no environments in project {} yet; make one: stead env create NAME", client.project())
     };
-    invocation.printer.list(&page, &ids, &["name", "status", "provider", "purpose", "age", "id"], &rows, &empty)?;
+    invocation.printer.list(&page, &ids, &["name", "status", "held by", "left", "provider", "purpose", "age", "id"], &rows, &empty)?;
     paging::more(invocation.printer, &page);
     Ok(())
 }

@@ -3,6 +3,7 @@ use stead_domain::environment::Environment;
 use stead_domain::posture::{EffectiveField, Enforcement};
 
 use crate::arguments::environment::Reference;
+use crate::commands::lease::words;
 use crate::failure::Result;
 use crate::invocation::Invocation;
 use crate::printer::Printer;
@@ -23,6 +24,8 @@ pub fn show(printer: &Printer, environment: &Environment) -> Result<()> {
         ("id", Some(environment.id.to_string())),
         ("status", Some(environment.status.to_string())),
         ("last error", environment.last_error.clone()),
+        ("held by", words::holder(environment).map(|held| words::named(&held.holder, held.note.as_deref()))),
+        ("left", words::holder(environment).map(words::left)),
         ("provider", Some(environment.provider.to_string())),
         ("served by", environment.runtime.provider.filter(|real| *real != environment.provider).map(|real| real.to_string())),
         ("provider says", status.map(|status| format!("{} at {}", status.state, status.observed_at))),

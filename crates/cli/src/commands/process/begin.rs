@@ -34,8 +34,8 @@ pub struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    pub fn new(command: &'a [String], how: &'a How) -> Self {
-        Self { command, variables: &how.variables, directory: how.dir.clone(), timeout: how.timeout, detach: how.detach }
+    pub fn new(command: &'a [String], how: &'a How, detach: bool) -> Self {
+        Self { command, variables: &how.variables, directory: how.dir.clone(), timeout: how.timeout, detach }
     }
 
     fn request(&self) -> NewProcess {
@@ -66,6 +66,17 @@ impl<'a> Wanted<'a> {
 
     /// Starts it and stays until it is over. Ends with its exit code.
     pub async fn run(&self, here: &Here<'_>, environment: &Environment, signals: &mut Signals) -> Result<()> {
+        let (process, early) = self.start(here, environment, signals).await?;
+        if self.detach {
+            let id = process.id.to_string();
+            return here.invocation.printer.record(&process, &id, |printer| printer.line(&id));
+        }
+        let session = self.session(here, &process, early);
+        conclude(here.invocation, &process, session.run(signals).await?)
+    }
+
+    /// Starts it. What was meant for it before it was there is told with it.
+    pub async fn start(&self, here: &Here<'_>, environment: &Environment, signals: &mut Signals) -> Result<(Process, Vec<Signal>)> {
         let new = self.request();
         let text = format!("starting in {}", environment.name);
         let mut starting = pin!(here.progress.during(&text, start(here, environment, &new)));
@@ -83,13 +94,12 @@ impl<'a> Wanted<'a> {
             }
         };
         let process = started.map_err(|failure| missing::explained(here.invocation, environment, self.command, failure))?;
-        let printer = here.invocation.printer;
-        if self.detach {
-            let id = process.id.to_string();
-            return printer.record(&process, &id, |printer| printer.line(&id));
-        }
-        let session = Session { early, ..Session::fresh(here.invocation, here.settings, &process, self.reads_stdin()) };
-        conclude(here.invocation, &process, session.run(signals).await?)
+        Ok((process, early))
+    }
+
+    /// To stay with what was started.
+    pub fn session<'run>(&self, here: &Here<'run>, process: &Process, early: Vec<Signal>) -> Session<'run> {
+        Session { early, ..Session::fresh(here.invocation, here.settings, process, self.reads_stdin()) }
     }
 }
 

@@ -11,5 +11,5 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Exec) -> Result<()> {
     let environment = references::environment(&client, &arguments.environment).await?;
     let here = Here { invocation, settings: &settings, client: &client, progress: Progress::new() };
     let mut signals = Signals::listen()?;
-    Wanted::new(&arguments.command, &arguments.how).run(&here, &environment, &mut signals).await
+    Wanted::new(&arguments.command, &arguments.how, arguments.detach).run(&here, &environment, &mut signals).await
 }

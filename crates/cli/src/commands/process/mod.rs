@@ -1,7 +1,7 @@
 //! Commands in environments.
 
 mod attach;
-mod begin;
+pub mod begin;
 mod directory;
 mod exec;
 pub mod find;
@@ -11,6 +11,7 @@ mod missing;
 mod own;
 mod ps;
 mod run;
+mod screen;
 mod shell;
 pub mod toolchains;
 mod top;
@@ -24,10 +25,11 @@ pub use attach::run as attach;
 pub use kill::run as kill;
 pub use logs::run as logs;
 pub use ps::{command, run as ps};
+pub use screen::Screen;
 pub use top::run as top;
 
 /// A failure of Stead itself.
-const OURS: u8 = 125;
+pub const OURS: u8 = 125;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Run) -> Result<()> {
     as_ours(invocation, run::run(invocation, arguments).await)
@@ -42,7 +44,7 @@ pub async fn shell(invocation: &Invocation<'_>, arguments: &Shell) -> Result<()>
 }
 
 /// The exit codes of a command inside are its own, so what goes wrong here gets one of those that no program uses.
-fn as_ours(invocation: &Invocation<'_>, outcome: Result<()>) -> Result<()> {
+pub fn as_ours(invocation: &Invocation<'_>, outcome: Result<()>) -> Result<()> {
     outcome.map_err(|failure| {
         if matches!(failure, Failure::Told(_) | Failure::OutputClosed) {
             return failure;

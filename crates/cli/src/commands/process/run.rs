@@ -14,7 +14,7 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Run) -> Result<()> {
     let settings = invocation.settings()?;
     let client = invocation.client().await?;
     let here = Here { invocation, settings: &settings, client: &client, progress: Progress::new() };
-    let mut wanted = Wanted::new(&arguments.command, &arguments.how);
+    let mut wanted = Wanted::new(&arguments.command, &arguments.how, arguments.detach);
     let mut signals = Signals::listen()?;
     if let Some(reference) = &arguments.environment {
         let environment = references::environment(&client, reference).await?;

@@ -1,5 +1,5 @@
 use std::collections::HashMap;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -10,7 +10,7 @@ use stead_domain::ids::EnvironmentId;
 use stead_domain::process::{EnvironmentActivity, Process};
 use tokio::time::Instant;
 
-use super::{find, ps};
+use super::{Screen, find, ps};
 use crate::arguments::process::Top;
 use crate::failure::Result;
 use crate::invocation::Invocation;
@@ -119,23 +119,4 @@ fn render(invocation: &Invocation<'_>, seen: &[Seen], before: &Before) -> String
         text.push_str(&printer.rendered(&["process", "environment", "status", "age", "command"], &rows));
     }
     text
-}
-
-/// A screen of its own, so that what stood on the terminal stands there again afterwards.
-struct Screen;
-
-impl Screen {
-    fn open() -> Result<Self> {
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(b"\x1b[?1049h\x1b[?25l")?;
-        stdout.flush()?;
-        Ok(Self)
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        let mut stdout = io::stdout().lock();
-        let _ = stdout.write_all(b"\x1b[?25h\x1b[?1049l").and_then(|()| stdout.flush());
-    }
 }

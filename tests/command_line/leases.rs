@@ -1,0 +1,499 @@
+//! `stead lease …`, and what it changes for every other command: two users with a key of their own on one environment.
+
+use std::process::{Child, Command, Output, Stdio};
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use super::desk::{Desk, squeezed, told};
+use super::run::until;
+
+/// A server, its owner, and bob, who is a member with a key.
+struct Office {
+    desk: Desk,
+    address: String,
+}
+
+impl Office {
+    fn new() -> Self {
+        let desk = Desk::new();
+        desk.done(&["project", "members", "add", "bob"]);
+        desk.done(&["key", "create", "bob", "--for", "bob", "-o", "bob.key"]);
+        desk.done(&["env", "create", "web"]);
+        let address = desk.server().address.clone();
+        Self { desk, address }
+    }
+
+    fn bob(&self, arguments: &[&str]) -> Command {
+        self.desk.command(&[&["--url", &self.address, "--key-file", "bob.key"], arguments].concat())
+    }
+
+    fn bob_runs(&self, arguments: &[&str]) -> Output {
+        self.bob(arguments).output().unwrap()
+    }
+
+    /// Acquires for the owner; gives the token.
+    fn acquire(&self, arguments: &[&str]) -> String {
+        let said = self.desk.done(&[&["lease", "acquire", "web"], arguments].concat());
+        said.trim().strip_prefix("export STEAD_LEASE=").unwrap_or_else(|| panic!("{said}")).to_owned()
+    }
+
+    fn presenting(&self, token: &str, arguments: &[&str]) -> Output {
+        self.desk.command(arguments).env("STEAD_LEASE", token).output().unwrap()
+    }
+
+    /// The one lease that is held.
+    fn held(&self) -> Value {
+        let listed = self.desk.json(&["lease", "list", "web"]);
+        let [held] = listed["items"].as_array().unwrap().as_slice() else { panic!("{listed}") };
+        // Alone it says who waits.
+        let id = held["id"].as_str().unwrap();
+        serde_json::from_str(&self.desk.done(&["http", "GET", &format!("environments/leases/{id}")])).unwrap()
+    }
+
+    fn waiting(&self) -> usize {
+        self.held()["waiting"].as_array().map_or(0, Vec::len)
+    }
+}
+
+fn begin(mut command: Command) -> Child {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn interrupt(child: &Child) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+}
+
+#[test]
+fn a_lease_is_acquired_for_a_shell_and_let_go_of() {
+    let office = Office::new();
+    let desk = &office.desk;
+    let said = desk.run(&["lease", "acquire", "web", "--ttl", "30m", "--note", "release 1.2"]);
+    assert_snapshot!(said, @"
+    exit code: 0
+    --- stdout ---
+    export STEAD_LEASE=stl_[TOKEN]
+    --- stderr ---
+    web is yours for [LEFT]: lse_[ID], fence 1
+    ");
+    let line = said.lines().find(|line| line.starts_with("export ")).unwrap();
+    // As a shell takes it.
+    let script = format!("{line}; exec \"$0\" lease renew");
+    let mut shell = Command::new("sh");
+    let renew = desk.command(&[]);
+    shell.args(["-c", &script]).arg(renew.get_program()).current_dir(desk.work());
+    for (name, value) in renew.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    assert_snapshot!(told(&shell.output().unwrap()), @"
+    exit code: 0
+    --- stderr ---
+    lse_[ID] lasts [LEFT] more
+    ");
+    assert_snapshot!(squeezed(&desk.run(&["lease", "list", "web"])), @"
+    exit code: 0
+    --- stdout ---
+    ENVIRONMENT  HOLDER  STATUS  LEFT  FENCE  NOTE  AGE  ID
+    web  olivia  active  [LEFT]  1  release 1.2  [AGE]  lse_[ID]
+    ");
+    let token = line.strip_prefix("export STEAD_LEASE=").unwrap();
+    assert_snapshot!(told(&office.presenting(token, &["lease", "release"])), @"
+    exit code: 0
+    --- stderr ---
+    released lse_[ID]
+    ");
+    // Once more is no mistake, and nobody holds anything.
+    assert_eq!(office.presenting(token, &["lease", "release"]).status.code(), Some(0));
+    assert_snapshot!(desk.run(&["lease", "list"]), @"
+    exit code: 0
+    --- stderr ---
+    nobody holds anything; --all shows who did
+    ");
+    assert_snapshot!(desk.run(&["lease", "release", "web"]), @"
+    exit code: 4
+    --- stderr ---
+    error: nobody holds environment `web` (not_found)
+    hint: `stead lease list web --all` shows who did
+    ");
+    assert_eq!(desk.json(&["lease", "list", "web", "--all"])["items"][0]["status"], "released");
+    assert_snapshot!(desk.run(&["lease", "renew"]), @"
+    exit code: 2
+    --- stderr ---
+    error: it is not said which lease is meant (usage)
+    hint: name it or its environment, or set STEAD_LEASE to its token; `stead lease list` shows those that are held
+    ");
+}
+
+#[test]
+fn somebody_else_is_told_who_holds_it_and_what_to_do() {
+    let office = Office::new();
+    let token = office.acquire(&["--ttl", "30m", "--note", "release 1.2"]);
+    insta::allow_duplicates! {
+    for command in [&["lease", "acquire", "web"][..], &["lease", "run", "web", "--", "true"]] {
+        assert_snapshot!(told(&office.bob_runs(command)), @r#"
+        exit code: 3
+        --- stderr ---
+        error: environment `web` is held by olivia ("release 1.2"), for [LEFT] more unless it is renewed (lease_held)
+        hint: wait for it with `stead lease run web --wait 5m -- COMMAND`, see who holds it with `stead lease list web`, or have an owner end it with `stead lease break`
+        "#);
+    }
+    }
+    // Also another terminal with the same key: the lease is of whoever presents it.
+    assert_eq!(office.desk.code(&["exec", "web", "--", "true"]), 125);
+    assert_eq!(office.desk.error(&["files", "mkdir", "web", "made"])["code"], "lease_held");
+    assert_eq!(office.desk.code(&["files", "mkdir", "web", "made"]), 3);
+    assert_eq!(office.presenting(&token, &["exec", "web", "--", "sh", "-c", "exit 4"]).status.code(), Some(4));
+    let shown = squeezed(&office.desk.run(&["env", "list"]));
+    assert!(shown.contains("web  ready  olivia  29m") || shown.contains("web  ready  olivia  30m0s  local"), "{shown}");
+    let shown = office.desk.run(&["env", "view", "web"]);
+    assert!(
+        shown.contains("held by        olivia (\"release 1.2\")\n")
+            && (shown.contains("\nleft           29m") || shown.contains("\nleft           30m")),
+        "{shown}"
+    );
+    // Only an owner ends it, and says why.
+    assert_eq!(office.bob_runs(&["lease", "break", "web", "--reason", "mine"]).status.code(), Some(5));
+    assert_eq!(office.bob_runs(&["lease", "release", "web"]).status.code(), Some(5));
+    assert_eq!(office.bob_runs(&["lease", "acquire", "web", "--preempt"]).status.code(), Some(5));
+    assert_eq!(office.desk.code(&["lease", "break", "web"]), 2);
+    assert_snapshot!(office.desk.run(&["lease", "break", "web", "--reason", "gone home"]), @r#"
+    exit code: 0
+    --- stderr ---
+    ended lse_[ID] of olivia ("release 1.2"); what ran under it is stopped before anybody else is let in
+    "#);
+    // Who comes next is told that nobody let go.
+    assert_snapshot!(told(&office.bob_runs(&["lease", "acquire", "web"])), @r#"
+    exit code: 0
+    --- stdout ---
+    export STEAD_LEASE=stl_[TOKEN]
+    --- stderr ---
+    web is yours for [LEFT]: lse_[ID], fence 2
+    olivia ("release 1.2") held it before and did not let go (revoked): look at what is there
+    "#);
+}
+
+#[test]
+fn a_token_is_presented_by_every_command_and_a_stale_one_changes_nothing() {
+    let office = Office::new();
+    let token = office.acquire(&["--ttl", "30m"]);
+    let done = |arguments: &[&str]| {
+        let output = office.presenting(&token, arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", told(&output));
+        output.stdout
+    };
+    office.desk.write("here.txt", "from here\n");
+    done(&["cp", "here.txt", "web:there.txt"]);
+    done(&["files", "mkdir", "web", "made"]);
+    done(&["files", "put", "web", "put.txt", "--file", "here.txt"]);
+    done(&["checkpoint", "create", "web"]);
+    assert_eq!(done(&["run", "--env", "web", "--", "cat", "there.txt", "put.txt"]), b"from here\nfrom here\n");
+    let mut fed = office.desk.command(&["exec", "web", "--", "cat"]);
+    fed.env("STEAD_LEASE", &token).stdin(std::fs::File::open(office.desk.work().join("here.txt")).unwrap());
+    assert_eq!(fed.output().unwrap().stdout, b"from here\n");
+    // Also out of a file, which comes before the variable.
+    office.desk.write("web.lease", &format!("{token}\n"));
+    let mut from_file = office.desk.command(&["--lease-token-file", "web.lease", "exec", "web", "--", "true"]);
+    assert_eq!(from_file.env("STEAD_LEASE", "stl_none").output().unwrap().status.code(), Some(0));
+    let shown = String::from_utf8(done(&["config", "show"])).unwrap();
+    assert!(shown.contains("lease") && shown.contains("STEAD_LEASE") && !shown.contains(&token), "{shown}");
+    // A process that is left behind is stopped with the release.
+    let left = String::from_utf8(done(&["exec", "web", "--detach", "--", "sleep", "600"])).unwrap();
+    done(&["lease", "release"]);
+    let left: Value =
+        office.desk.json(&["ps", "web", "--all"])["items"].as_array().unwrap().iter().find(|it| it["id"] == left.trim()).unwrap().clone();
+    assert_eq!(left["exit"]["cause"], "fenced");
+    // Whoever comes late is refused, whoever else they are.
+    let stale = |arguments: &[&str]| told(&office.presenting(&token, arguments));
+    assert!(
+        stale(&["exec", "web", "--", "true"])
+            .starts_with("exit code: 125\n--- stderr ---\nerror: the lease that was presented has ended: released at ")
+    );
+    assert_eq!(office.presenting(&token, &["files", "rm", "web", "there.txt"]).status.code(), Some(3));
+    let error: Value = serde_json::from_slice(&office.presenting(&token, &["files", "rm", "web", "there.txt", "--json"]).stderr).unwrap();
+    assert_eq!(error["error"]["code"], "fence_stale");
+    assert_eq!(office.desk.done(&["files", "cat", "web", "there.txt"]), "from here\n");
+    // It keeps nobody from the next one.
+    assert_eq!(office.presenting(&token, &["lease", "run", "web", "--", "true"]).status.code(), Some(0));
+    assert_snapshot!(told(&office.presenting("stl_mistyped", &["env", "list"])), @"
+    exit code: 2
+    --- stderr ---
+    error: what STEAD_LEASE gives is no token of a lease: one begins with stl_ (usage)
+    hint: set it to what `stead lease acquire` printed, or leave it out: unset STEAD_LEASE
+    ");
+}
+
+#[test]
+fn a_token_in_a_file_is_readable_by_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let office = Office::new();
+    assert_snapshot!(office.desk.run(&["lease", "acquire", "web", "-o", "web.lease"]), @"
+    exit code: 0
+    --- stderr ---
+    web is yours for [LEFT]: lse_[ID], fence 1
+    hint: present it with --lease-token-file web.lease
+    ");
+    assert_eq!(std::fs::metadata(office.desk.work().join("web.lease")).unwrap().permissions().mode() & 0o777, 0o600);
+    office.desk.done(&["--lease-token-file", "web.lease", "lease", "release"]);
+    assert_eq!(office.desk.code(&["lease", "acquire", "web", "-o", "web.lease"]), 3);
+    assert_eq!(office.desk.done(&["lease", "list", "--quiet"]), "", "nothing is held that cannot be written down");
+}
+
+#[test]
+fn a_command_under_a_lease_has_its_streams_its_code_and_lets_go() {
+    let office = Office::new();
+    let run = |arguments: &[&str]| office.desk.output(&[&["lease", "run", "web"], arguments].concat());
+    assert_snapshot!(told(&run(&["--", "sh", "-c", "echo out; echo err >&2; exit 7"])), @"
+    exit code: 7
+    --- stdout ---
+    out
+    --- stderr ---
+    err
+    ");
+    assert_eq!(office.desk.done(&["lease", "list", "--quiet"]), "", "also when the command fails");
+    assert_eq!(run(&["--timeout", "300ms", "--", "sleep", "60"]).status.code(), Some(124));
+    assert_eq!(run(&["--", "no-such-program"]).status.code(), Some(127));
+    assert_eq!(
+        office.desk.run_fed(&["lease", "run", "web", "-e", "A=b", "--", "sh", "-c", "cat; echo $A"], "fed\n"),
+        "exit code: 0\n--- stdout ---\nfed\nb\n"
+    );
+    assert_eq!(office.desk.done(&["lease", "list", "--quiet"]), "");
+    // What the command left running ends with the lease.
+    assert_eq!(run(&["--", "sh", "-c", "sleep 600 > /dev/null 2>&1 &"]).status.code(), Some(0));
+    assert_eq!(office.desk.json(&["top"])["items"].as_array().unwrap().iter().filter(|it| it["activity"]["background"] != 0).count(), 0);
+    run(&["--at-release", "checkpoint", "--", "touch", "written"]);
+    assert_eq!(office.desk.json(&["checkpoint", "list", "web"])["items"].as_array().unwrap().len(), 1);
+    assert_eq!(office.desk.code(&["lease", "run", "nowhere", "--", "true"]), 125);
+}
+
+#[test]
+fn whoever_waits_gets_it_in_order_and_sees_the_queue() {
+    let office = Office::new();
+    let token = office.acquire(&["--ttl", "30m", "--note", "first"]);
+    let script = "cat order 2>/dev/null; echo bob >> order";
+    let bob = begin(office.bob(&["lease", "run", "web", "--wait", "10m", "--note", "second", "--", "sh", "-c", script]));
+    until("bob waits", || office.waiting() == 1);
+    let script = "cat order; echo olivia >> order";
+    let olivia = begin(office.desk.command(&["lease", "run", "web", "--wait", "10m", "--", "sh", "-c", script]));
+    until("both wait", || office.waiting() == 2);
+    let watched = begin(office.desk.command(&["lease", "watch", "web"]));
+    assert_eq!(office.held()["waiting"][0]["note"], "second");
+    // Nobody gets past them, not even for a moment.
+    assert_eq!(office.desk.code(&["lease", "run", "web", "--", "true"]), 3);
+    assert_eq!(office.presenting(&token, &["lease", "release"]).status.code(), Some(0));
+    let (bob, olivia) = (bob.wait_with_output().unwrap(), olivia.wait_with_output().unwrap());
+    assert_snapshot!(told(&bob), @r#"
+    exit code: 0
+    --- stderr ---
+    waiting for web, next in line; held by olivia ("first")
+    "#);
+    let said = told(&olivia);
+    assert!(
+        said.starts_with(
+            "exit code: 0\n--- stdout ---\nbob\n--- stderr ---\nwaiting for web, 1 before you: bob; held by olivia (\"first\")\n"
+        ),
+        "{said}"
+    );
+    assert_eq!(office.desk.done(&["files", "cat", "web", "order"]), "bob\nolivia\n");
+    interrupt(&watched);
+    let watched = told(&watched.wait_with_output().unwrap());
+    assert!(watched.starts_with("exit code: 0\n--- stdout ---\nweb: olivia (\"first\"), active, and bob, olivia waits\n"), "{watched}");
+}
+
+#[test]
+fn a_wait_ends_by_its_time_or_by_its_user_and_leaves_no_place_behind() {
+    let office = Office::new();
+    office.acquire(&["--ttl", "30m", "--note", "mine"]);
+    assert_snapshot!(told(&office.bob_runs(&["lease", "acquire", "web", "--wait", "300ms"])), @r#"
+    exit code: 3
+    --- stderr ---
+    waiting for web, next in line; held by olivia ("mine")
+    error: environment `web` is still held by olivia ("mine") after 300ms (lease_held)
+    hint: wait longer with --wait, see who holds it with `stead lease watch web`, or have an owner end it with `stead lease break web`
+    "#);
+    insta::allow_duplicates! {
+    for command in [&["lease", "acquire", "web", "--wait", "10m"][..], &["lease", "run", "web", "--wait", "10m", "--", "true"]] {
+        let waiting = begin(office.bob(command));
+        until("bob waits", || office.waiting() == 1);
+        interrupt(&waiting);
+        assert_snapshot!(told(&waiting.wait_with_output().unwrap()), @r#"
+        exit code: 130
+        --- stderr ---
+        waiting for web, next in line; held by olivia ("mine")
+        gave up the place in the queue
+        "#);
+        assert_eq!(office.waiting(), 0);
+    }
+    }
+}
+
+#[test]
+fn a_lease_that_is_lost_stops_the_command() {
+    let office = Office::new();
+    let mut running = begin(office.bob(&["lease", "run", "web", "--ttl", "3s", "--", "sh", "-c", "echo begun > begun; exec sleep 600"]));
+    until("it runs", || office.desk.code(&["files", "stat", "web", "begun"]) == 0);
+    let process = office.desk.done(&["ps", "web", "--quiet"]).trim().to_owned();
+    // Renewed meanwhile, for longer than it was asked for.
+    let fence = office.held()["fence"].clone();
+    let until_renewed = || office.held()["expires_in_ms"].as_u64().unwrap();
+    let first = until_renewed();
+    until("it was renewed", || until_renewed() > first);
+    assert!(running.try_wait().unwrap().is_none() && office.held()["fence"] == fence);
+    let taken = office.desk.output(&["lease", "acquire", "web", "--preempt", "--note", "urgent", "--ttl", "30m"]);
+    assert_eq!(taken.status.code(), Some(0), "{}", told(&taken));
+    // It was stopped before anybody else was let in.
+    assert_eq!(office.desk.done(&["ps", "web", "--quiet"]), "");
+    assert_snapshot!(told(&running.wait_with_output().unwrap()), @r#"
+    exit code: 125
+    --- stderr ---
+    error: the lease on environment `web` was lost: revoked at [SECOND] ("somebody took it"); olivia ("urgent") holds it now (lease_lost)
+    hint: the command was stopped; `stead logs prc_[ID]` shows what it printed, and then run it again
+    "#);
+    let all = office.desk.json(&["ps", "web", "--all"]);
+    let ended = all["items"].as_array().unwrap().iter().find(|it| it["id"] == process.as_str()).unwrap();
+    assert_eq!(ended["exit"]["cause"], "fenced");
+}
+
+#[test]
+fn a_broken_lease_stops_the_command_also_where_nobody_wants_it() {
+    let office = Office::new();
+    let running = begin(office.bob(&["lease", "run", "web", "--", "sh", "-c", "trap '' TERM; echo begun > begun; sleep 600"]));
+    until("it runs", || office.desk.code(&["files", "stat", "web", "begun"]) == 0);
+    office.desk.done(&["lease", "break", "web", "--reason", "enough"]);
+    let said = told(&running.wait_with_output().unwrap());
+    assert!(said.starts_with("exit code: 125\n") && said.contains("revoked at ") && said.contains("(\"enough\")"), "{said}");
+    until("nothing runs", || office.desk.done(&["ps", "web", "--quiet"]).is_empty());
+}
+
+#[test]
+fn interrupting_the_command_is_the_commands_affair() {
+    let office = Office::new();
+    let running = begin(office.bob(&[
+        "lease",
+        "run",
+        "web",
+        "--",
+        "sh",
+        "-c",
+        "trap 'exit 9' INT; echo begun > begun; while :; do sleep 0.05; done",
+    ]));
+    until("it runs", || office.desk.code(&["files", "stat", "web", "begun"]) == 0);
+    interrupt(&running);
+    assert_eq!(running.wait_with_output().unwrap().status.code(), Some(9));
+    assert_eq!(office.desk.done(&["lease", "list", "--quiet"]), "");
+}
+
+#[test]
+fn a_server_that_restarts_keeps_the_lease_and_the_order() {
+    let desk = Desk::alone();
+    desk.done(&["up"]);
+    let holding = begin(desk.command(&[
+        "lease",
+        "run",
+        "local-default",
+        "--",
+        "sh",
+        "-c",
+        "echo begun > begun; until [ -e go ]; do sleep 0.05; done; exit 6",
+    ]));
+    until("it runs", || desk.code(&["files", "stat", "local-default", "begun"]) == 0);
+    let waiting = begin(desk.command(&["lease", "run", "local-default", "--wait", "10m", "--", "sh", "-c", "exit 5"]));
+    let held = || desk.json(&["lease", "list"])["items"][0]["id"].as_str().unwrap().to_owned();
+    let waits = || desk.done(&["http", "GET", &format!("environments/leases/{}", held())]).contains("\"waiting\"");
+    until("the next one waits", waits);
+    let before = held();
+    desk.done(&["down"]);
+    desk.done(&["up"]);
+    assert_eq!(held(), before);
+    assert!(waits());
+    // Whoever only reads needs no lease, and whoever writes does: the workspace is the holder's.
+    assert_eq!(desk.code(&["files", "mkdir", "local-default", "go"]), 3);
+    let environment = desk.json(&["env", "view", "local-default"]);
+    let workspace = desk.data().join("sandboxes").join(environment["sandbox_id"].as_str().unwrap()).join("workspace");
+    std::fs::write(workspace.join("go"), "").unwrap();
+    let ended = holding.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(6), "{}", told(&ended));
+    let next = waiting.wait_with_output().unwrap();
+    assert_eq!(next.status.code(), Some(5), "{}", told(&next));
+    desk.done(&["down", "--all"]);
+}
+
+#[test]
+fn a_lease_is_handed_on_and_what_runs_goes_on() {
+    let office = Office::new();
+    let token = office.acquire(&["--ttl", "30m", "--note", "mine"]);
+    let process = String::from_utf8(office.presenting(&token, &["exec", "web", "--detach", "--", "sleep", "600"]).stdout).unwrap();
+    let handed = office.presenting(&token, &["lease", "transfer", "--to", "bob", "--note", "over to you"]);
+    assert_snapshot!(told(&handed), @"
+    exit code: 0
+    --- stdout ---
+    export STEAD_LEASE=stl_[TOKEN]
+    --- stderr ---
+    bob holds it now: lse_[ID], fence 2
+    ");
+    assert_eq!(office.desk.done(&["ps", "web", "--quiet"]), process, "it goes on");
+    let next = String::from_utf8(handed.stdout).unwrap().trim().strip_prefix("export STEAD_LEASE=").unwrap().to_owned();
+    let held = office.held();
+    assert_eq!((&held["holder"], &held["note"]), (&"bob".into(), &"over to you".into()));
+    assert_eq!(office.presenting(&token, &["lease", "renew"]).status.code(), Some(3), "the old one has ended");
+    assert_eq!(office.bob(&["exec", "web", "--", "true"]).env("STEAD_LEASE", &next).output().unwrap().status.code(), Some(0));
+    assert_eq!(office.bob(&["lease", "transfer", "--to", "nobody"]).env("STEAD_LEASE", &next).output().unwrap().status.code(), Some(2));
+    // By principal nothing has to be presented.
+    let back =
+        office.bob(&["lease", "transfer", "web", "--to", "olivia", "--bind", "principal"]).env("STEAD_LEASE", &next).output().unwrap();
+    assert!(back.status.success() && back.stdout.is_empty(), "{}", told(&back));
+    assert_eq!(office.desk.code(&["exec", "web", "--", "true"]), 0);
+    assert_eq!(office.bob_runs(&["exec", "web", "--", "true"]).status.code(), Some(125));
+    office.desk.done(&["lease", "release", "web"]);
+    assert_eq!(office.desk.done(&["ps", "web", "--quiet"]), "");
+}
+
+#[test]
+fn readers_keep_writers_out_and_change_nothing() {
+    let office = Office::new();
+    let token = office.acquire(&["--shared", "--ttl", "30m"]);
+    let other = office.bob_runs(&["lease", "acquire", "web", "--shared", "--quiet"]);
+    let other = String::from_utf8(other.stdout).unwrap().trim().to_owned();
+    assert!(other.starts_with("stl_"));
+    let refused: Value = serde_json::from_slice(&office.presenting(&token, &["files", "mkdir", "web", "x", "--json"]).stderr).unwrap();
+    assert_eq!(refused["error"]["code"], "lease_read_only");
+    assert_eq!(office.desk.code(&["lease", "run", "web", "--", "true"]), 3);
+    // Of several the environment means the one that is presented.
+    assert_snapshot!(office.desk.run(&["lease", "renew", "web"]), @"
+    exit code: 2
+    --- stderr ---
+    error: several hold environment `web`: lse_[ID], lse_[ID] (ambiguous)
+    hint: name the lease by its id
+    ");
+    assert_eq!(office.presenting(&token, &["lease", "release", "web"]).status.code(), Some(0));
+    assert_eq!(office.bob(&["lease", "release", "web"]).env("STEAD_LEASE", &other).output().unwrap().status.code(), Some(0));
+    assert_eq!(office.desk.code(&["lease", "run", "web", "--", "true"]), 0);
+}
+
+#[test]
+fn json_is_the_apis_own_shape() {
+    let office = Office::new();
+    let desk = &office.desk;
+    let acquired = desk.json(&["lease", "acquire", "web", "--ttl", "30m", "--priority=-3", "--at-release", "keep"]);
+    let token = acquired["lease"]["token"].as_str().unwrap();
+    assert_eq!((&acquired["environment"]["name"], &acquired["lease"]["bind"]), (&"web".into(), &"token".into()));
+    let of = |arguments: &[&str]| -> Value {
+        serde_json::from_slice(&office.presenting(token, &[arguments, &["--json"]].concat()).stdout).unwrap()
+    };
+    assert_eq!(of(&["lease", "renew"])["directive"], "continue");
+    assert_eq!(of(&["lease", "list"])["items"][0]["id"], acquired["lease"]["id"]);
+    assert!(of(&["lease", "list"])["items"][0].get("token").is_none(), "told once");
+    assert_eq!(desk.json(&["env", "view", "web"])["held_by"]["holder"], "olivia");
+    let handed = of(&["lease", "transfer", "--to", "bob"]);
+    assert_eq!(handed["lease"]["holder"], "bob");
+    assert_eq!(desk.json(&["lease", "break", "web", "--reason", "enough"])["status"], "revoked");
+    assert_eq!(of(&["lease", "release"])["status"], "released", "it was handed on before");
+    let refused = desk.error(&["lease", "renew", acquired["lease"]["id"].as_str().unwrap()]);
+    assert_eq!(refused["code"], "forbidden");
+    let gone: Value = serde_json::from_slice(&office.presenting(token, &["lease", "renew", "--json"]).stderr).unwrap();
+    assert_eq!(gone["error"]["code"], "lease_lost");
+    assert_eq!(desk.json(&["lease", "list", "--all", "--limit", "1"])["items"].as_array().unwrap().len(), 1);
+}

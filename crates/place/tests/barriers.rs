@@ -50,7 +50,7 @@ async fn whoever_races_with_a_barrier_is_refused_or_ended_and_the_next_one_is_le
                 tokio::task::yield_now().await;
             }
             stead_place::fence_file::raise(&blueprint.fence, new).unwrap();
-            house.stewards.barrier(environment, new, PATIENCE).await.unwrap();
+            house.stewards.barrier(environment, new, true, PATIENCE).await.unwrap();
             std::fs::metadata(house.data.join("workspace/late")).map_or(0, |file| file.len())
         };
         let (started, written) = tokio::join!(house.stewards.start(&blueprint, &late), barrier);
@@ -81,7 +81,7 @@ async fn a_file_is_written_right_after_a_barrier() {
     for fence in 1..20 {
         house.stewards.start(&blueprint, &under(warrant(&house, fence), house.start("sleep 1000"))).await.unwrap();
         let next = warrant(&house, fence + 1);
-        house.stewards.barrier(environment, next, PATIENCE).await.unwrap();
+        house.stewards.barrier(environment, next, true, PATIENCE).await.unwrap();
         let order = Errand {
             directory: "/workspace".into(),
             order: FileOrder::MakeDirectory { path: path(format!("{fence}")), mode: None, parents: false },
@@ -115,7 +115,7 @@ async fn a_program_that_calls_itself_an_errand_is_none() {
     let writing = house.stewards.errand(&blueprint, Some(old), &write).await.unwrap();
     assert_eq!(background(&house, environment).await, (0, 2));
     drop(writing);
-    house.stewards.barrier(environment, warrant(&house, 2), PATIENCE).await.unwrap();
+    house.stewards.barrier(environment, warrant(&house, 2), true, PATIENCE).await.unwrap();
     assert!(matches!(watching.next().await, Err(Trouble::Gone)), "everything went");
     assert!(!blueprint.run.exists());
 }
@@ -132,7 +132,7 @@ async fn what_begins_under_a_later_warrant_lets_what_runs_go_on() {
     house.stewards.start(&blueprint, &next).await.unwrap();
     house.until_over(environment, next.process).await;
     // As after a restart of the server, which only makes sure.
-    house.stewards.barrier(environment, new, PATIENCE).await.unwrap();
+    house.stewards.barrier(environment, new, true, PATIENCE).await.unwrap();
     let stdin = |warrant| Call::Stdin { process: goes_on.process, warrant: Some(warrant), offset: 0, end: false };
     assert!(matches!(house.stewards.call(environment, stdin(old), b"\n").await, Err(Trouble::Refused(Refusal::Fenced))));
     house.stewards.call(environment, stdin(new), b"\n").await.unwrap();

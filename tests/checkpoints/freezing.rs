@@ -161,8 +161,9 @@ fn where_no_blocks_are_shared_it_has_to_stop() {
 
 #[test]
 fn whoever_is_left_from_before_an_upgrade_is_not_asked() {
-    let last = format!("STEAD_PLACE_PROTOCOL={}", stead_place::protocol::LAST);
-    let mut earlier = Server::builder().through(&["env", &last]).start();
+    // The last version knows how to stand still.
+    let before = format!("STEAD_PLACE_PROTOCOL={}", stead_place::protocol::LAST - 1);
+    let mut earlier = Server::builder().through(&["env", &before]).start();
     let directory = earlier.directory();
     let mut spot = Spot::new(&earlier.http(), "upgraded");
     let process = spot.begins("sleep 600");

@@ -169,9 +169,14 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
         }
     };
     let noted = match noted {
-        Ok(false) => remains::note(&directory, Some(inside.pid())),
+        // Somebody else was begun for a moment, or the kernel does not say who.
+        Ok(noted) if noted != Some(inside.pid()) => remains::note(&directory, Some(inside.pid())),
         noted => noted,
     };
+    let unseen = || {
+        io::Error::other("/proc does not show the first process inside, so nobody could tell when it has ended; mount it without `hidepid`")
+    };
+    let noted = noted.and_then(|noted| noted.ok_or_else(unseen));
     let heard = match heard {
         Ok(heard) => heard,
         Err(error) => {

@@ -19,7 +19,7 @@ use stead_store::{Unit, leases, tickets};
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use super::deciding::{Asked, Decided, decide_in, token_of};
+use super::deciding::{Asked, Decided, decide_in, token_hash, token_of};
 use super::entering::{PATIENCE, check_quarantine};
 use super::underway::Quiet;
 use super::view::{Names, previous, ticket_view, view};
@@ -210,6 +210,7 @@ impl AcquireEnvironment {
             purpose: self.purpose,
             note: self.note.clone(),
             at_release,
+            token_hash: None,
             reaps: environment.lifetime == Lifetime::Lease && mode == LeaseMode::Exclusive,
         };
         let ttl = cap.map_or(ttl, |cap| ttl.min(cap)).as_millis();
@@ -308,9 +309,10 @@ impl App {
         for request in requests {
             let rules = self.rules_for(&office, &request.environment).await?;
             let event = Event::Acquire { wanted: request.wanted, on_busy, priority, wait, lease: request.lease, ticket: request.ticket };
+            let token_hash = (on_busy == OnBusy::Wait).then(|| token_hash(&office, request.lease)).transpose()?;
             let asked = Asked {
                 event,
-                of: Some(whereabouts(&request.environment, request.terms.clone())),
+                of: Some(whereabouts(&request.environment, Terms { token_hash, ..request.terms.clone() })),
                 caller: Some(caller.clone()),
                 reason: (on_busy == OnBusy::Preempt).then(|| "somebody took it".to_owned()),
                 quiet: request.quiet,

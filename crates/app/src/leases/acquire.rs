@@ -247,6 +247,17 @@ impl App {
             let quiet = self.ask_for_quiet(&environment).await;
             requests.push(asked.of(self, &entered.caller, environment, quiet)?);
         }
+        // In the order of the sandboxes, which is what is locked: two who ask for the same ones never wait for each other.
+        requests.sort_by_key(|request| request.environment.sandbox_id);
+        if let Some([one, other]) =
+            requests.windows(2).find(|pair| matches!(pair, [one, other] if one.environment.sandbox_id == other.environment.sandbox_id))
+        {
+            let (one, other) = (&one.environment.name, &other.environment.name);
+            return Err(Error::field(
+                "environment_ids",
+                format!("`{one}` and `{other}` share a sandbox, and with it their lease: name one of them"),
+            ));
+        }
         let waits = asked.on_busy() == OnBusy::Wait;
         let deadline = Instant::now() + if waits { asked.wait.map_or(PATIENCE, StandardDuration::from).min(PATIENCE) } else { PATIENCE };
         let leases: Vec<LeaseId> = match self.write_acquire(&entered, &asked, &requests).await? {
@@ -283,6 +294,7 @@ impl App {
                 items.push(AcquiredItem { environment, lease });
             }
         }
+        items.sort_by_key(|item| item.environment.id);
         Ok(Acquired { reply: AcquireReply { environment: None, lease: None, items, ticket: None } })
     }
 

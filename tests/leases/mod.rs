@@ -3,6 +3,8 @@
 mod barriers;
 mod calls;
 mod endings;
+mod hand_overs;
+mod linear;
 mod queue;
 mod tokens;
 

@@ -42,6 +42,11 @@ impl Reply {
         self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
+    /// The code of an error body; empty for any other.
+    pub fn code_or_empty(&self) -> String {
+        if self.status < 400 { String::new() } else { self.code() }
+    }
+
     /// The code of an error body.
     pub fn code(&self) -> String {
         self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
@@ -51,6 +56,10 @@ impl Reply {
 impl Http {
     pub fn new(address: &str, key: Option<String>) -> Self {
         Self { address: address.trim_start_matches("http://").to_owned(), key }
+    }
+
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// The same caller at another server.

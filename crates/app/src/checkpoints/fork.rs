@@ -145,6 +145,10 @@ impl App {
         on_running: OnRunning,
         reason: CheckpointReason,
     ) -> Result<Checkpoint> {
+        // Nobody's work is stopped by somebody else's copy of it.
+        let environment = self.awake_or_not(entered, id).await?.0;
+        check_usable(&environment)?;
+        self.knock(entered, &environment).await?;
         let _guard = locked(self, id).await;
         let (environment, ground) = self.awake_or_not(entered, id).await?;
         check_usable(&environment)?;

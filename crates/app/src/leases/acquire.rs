@@ -19,7 +19,7 @@ use stead_store::{Unit, leases, tickets};
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use super::deciding::{Asked, Decided, decide_in, token_of};
+use super::deciding::{Asked, Decided, decide_in, token_hash, token_of};
 use super::entering::{PATIENCE, check_quarantine};
 use super::underway::Quiet;
 use super::view::{Names, previous, ticket_view, view};
@@ -210,6 +210,7 @@ impl AcquireEnvironment {
             purpose: self.purpose,
             note: self.note.clone(),
             at_release,
+            token_hash: None,
             reaps: environment.lifetime == Lifetime::Lease && mode == LeaseMode::Exclusive,
         };
         let ttl = cap.map_or(ttl, |cap| ttl.min(cap)).as_millis();
@@ -245,6 +246,17 @@ impl App {
             self.confirm(&environment).await?;
             let quiet = self.ask_for_quiet(&environment).await;
             requests.push(asked.of(self, &entered.caller, environment, quiet)?);
+        }
+        // In the order of the sandboxes, which is what is locked: two who ask for the same ones never wait for each other.
+        requests.sort_by_key(|request| request.environment.sandbox_id);
+        if let Some([one, other]) =
+            requests.windows(2).find(|pair| matches!(pair, [one, other] if one.environment.sandbox_id == other.environment.sandbox_id))
+        {
+            let (one, other) = (&one.environment.name, &other.environment.name);
+            return Err(Error::field(
+                "environment_ids",
+                format!("`{one}` and `{other}` share a sandbox, and with it their lease: name one of them"),
+            ));
         }
         let waits = asked.on_busy() == OnBusy::Wait;
         let deadline = Instant::now() + if waits { asked.wait.map_or(PATIENCE, StandardDuration::from).min(PATIENCE) } else { PATIENCE };
@@ -282,6 +294,7 @@ impl App {
                 items.push(AcquiredItem { environment, lease });
             }
         }
+        items.sort_by_key(|item| item.environment.id);
         Ok(Acquired { reply: AcquireReply { environment: None, lease: None, items, ticket: None } })
     }
 
@@ -308,9 +321,10 @@ impl App {
         for request in requests {
             let rules = self.rules_for(&office, &request.environment).await?;
             let event = Event::Acquire { wanted: request.wanted, on_busy, priority, wait, lease: request.lease, ticket: request.ticket };
+            let token_hash = (on_busy == OnBusy::Wait).then(|| token_hash(&office, request.lease)).transpose()?;
             let asked = Asked {
                 event,
-                of: Some(whereabouts(&request.environment, request.terms.clone())),
+                of: Some(whereabouts(&request.environment, Terms { token_hash, ..request.terms.clone() })),
                 caller: Some(caller.clone()),
                 reason: (on_busy == OnBusy::Preempt).then(|| "somebody took it".to_owned()),
                 quiet: request.quiet,

@@ -102,7 +102,11 @@ async fn write_effect(unit: &mut Unit, office: &Office, loaded: &desks::Loaded, 
                 tickets::end(unit, ticket, TicketStatus::Granted, now).await?;
             }
             let lease = desk.find(lease).ok_or_else(|| Error::internal("a lease that began is not there"))?;
-            let hash = if lease.implicit { None } else { Some(token_hash(office, lease.id)?) };
+            let hash = match &of.terms.token_hash {
+                _ if lease.implicit => None,
+                Some(hash) if ticket.is_some() => Some(hash.clone()),
+                _ => Some(token_hash(office, lease.id)?),
+            };
             leases::insert(unit, lease, of, hash.as_deref(), now).await?;
             note(unit, office, asked.caller.as_ref().filter(|_| ticket.is_none()), of, "lease.acquire", lease).await?;
         }
@@ -165,6 +169,6 @@ pub(super) fn token_of(office: &Office, lease: LeaseId) -> Result<lease::LeaseTo
     Ok(lease::token(lease, &office.sealer.sign(&lease::signed_content(lease))?))
 }
 
-fn token_hash(office: &Office, lease: LeaseId) -> Result<String> {
+pub(super) fn token_hash(office: &Office, lease: LeaseId) -> Result<String> {
     Ok(api_key::hash(&token_of(office, lease)?.0))
 }

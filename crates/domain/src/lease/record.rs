@@ -22,6 +22,9 @@ pub struct Terms {
     pub note: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_release: Option<AtRelease>,
+    /// The hash of its token, by the server where it was asked for: whoever grants it later may have another key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_hash: Option<String>,
     /// The environment's lifetime is this lease's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reaps: bool,

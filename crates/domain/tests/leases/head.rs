@@ -46,7 +46,7 @@ impl Store {
                     self.queue.insert(place, ticket);
                 }
                 Effect::Began { ticket: Some(gone), .. } | Effect::TimedOut { ticket: gone } => {
-                    self.queue.retain(|ticket| ticket.id != gone)
+                    self.queue.retain(|ticket| ticket.id != gone);
                 }
                 _ => {}
             }
@@ -98,7 +98,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn event(step: Step, number: u8, desk: &Desk) -> Event {
     let (lease, ticket) = (LeaseId::from_bytes([number; 16]), TicketId::from_bytes([number; 16]));
     let held = desk.leases.get(usize::from(step.who) % desk.leases.len().max(1)).map_or(lease, |held| held.id);
-    let mode = if step.who % 3 == 0 { LeaseMode::Exclusive } else { LeaseMode::Shared };
+    let mode = if step.who.is_multiple_of(3) { LeaseMode::Exclusive } else { LeaseMode::Shared };
     let principal = PrincipalId::from_bytes([step.who % 4; 16]);
     let wanted = Wanted { principal, bind: LeaseBind::Token, mode, ttl: 30_000, max_lifetime: Some(70_000) };
     let acquire = |on_busy| Event::Acquire { wanted, on_busy, priority: step.priority, wait: 60_000, lease, ticket };

@@ -332,7 +332,7 @@ impl World {
                 }
             }
             (Some(lease), 8) => {
-                let _ = self.decide(Event::Release { lease, work: self.now % 5 == 0 });
+                let _ = self.decide(Event::Release { lease, work: self.now.is_multiple_of(5) });
                 // A lost reply: it is said again.
                 if !self.random.once_in(4) {
                     self.holders[number].lease = None;

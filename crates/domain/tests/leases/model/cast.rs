@@ -5,9 +5,9 @@ use stead_domain::lease::{LeaseBind, LeaseMode, OnBusy};
 
 /// One step of the clock. An implicit lease lingers for one, and one is what a step of priority is worth.
 pub const STEP: u64 = 30_000;
-pub const TTL: u64 = STEP;
+pub const TTL: u64 = 2 * STEP;
 pub const WAIT: u64 = 2 * STEP;
-pub const LONGEST: u64 = 2 * STEP;
+pub const LONGEST: u64 = 3 * STEP;
 
 /// Somebody who asks once, and then does what it may as often as it likes.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ use crate::rules::taken_over;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken(pub &'static str, pub String);
 
-fn holds(rule: &'static str, holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Broken> {
+pub fn holds(rule: &'static str, holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Broken> {
     if holds { Ok(()) } else { Err(Broken(rule, otherwise())) }
 }
 

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use stead_domain::ids::{LeaseId, TicketId};
-use stead_domain::lease::{Barrier, Deadline, Desk, Moment, Rules};
+use stead_domain::lease::{Barrier, Deadline, Desk, Moment, Rules, Ticket};
 
-use super::cast::{Budget, Fault, Model, STEP};
+use super::cast::{Budget, Model, STEP};
 
+/// The clock has gone on for longer than anything here takes, so that in another era it is always behind.
+const LONG_SINCE: u64 = 1_000 * STEP;
 const LONG_AGO: i64 = -8 * STEP as i64;
 
 /// What was started under a lease. Two of one lease under one fence are as good as one.
@@ -98,7 +100,7 @@ impl State {
     pub fn new(model: &Model) -> Self {
         let rules = Rules { open: false, lock_delay: model.lock_delay, local: model.local };
         Self {
-            now: Moment { era: 1, at: 0 },
+            now: Moment { era: 1, at: LONG_SINCE },
             store: Store { desk: Desk::new(rules, 0), records: BTreeSet::new(), line: Vec::new() },
             backup: None,
             steward: Steward::default(),
@@ -111,20 +113,6 @@ impl State {
         }
     }
 
-    /// Forgets what can make no difference any more, so that fewer states differ. An answer about an earlier fence does what a look does; a
-    /// barrier that will be refused, whose refusal will make no difference either.
-    pub fn forget(&mut self, model: &Model) {
-        let (now, steward) = (self.store.desk.fence, self.steward.highest);
-        if !model.has(Fault::RefusalsMixedUp) && !model.has(Fault::StewardForgets) && !model.has(Fault::StewardObeys) {
-            self.sent.retain(|(message, server)| match *message {
-                Message::Barrier { fence, .. } => fence >= steward || (fence >= now || steward > now) && *server == self.server,
-                Message::Done { fence, .. } => fence >= now,
-                Message::Stale { sent, highest } => highest > now || (highest == now && sent == now),
-            });
-        }
-        self.history.used.retain(|(fence, _)| *fence >= steward);
-    }
-
     /// The same for two states from which the same can follow: of the time only what is left counts. In 64 bits, among a few million.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -135,17 +123,24 @@ impl State {
     }
 }
 
+/// Of another era nothing counts but who came before whom, and by how much.
 fn relative(store: &Store, now: Moment) -> Store {
     let mut store = store.clone();
-    let since =
-        |deadline: &mut Deadline| *deadline = Deadline { era: deadline.era.abs_diff(now.era), at: deadline.at.saturating_sub(now.at) };
+    let since = |deadline: &mut Deadline| {
+        let left = deadline.left(now);
+        *deadline = Deadline { era: u64::from(left.is_none()), at: left.unwrap_or(0) };
+    };
     for lease in &mut store.desk.leases {
         lease.expires.iter_mut().chain(&mut lease.ends).for_each(since);
     }
+    let foreign = |ticket: &Ticket| ticket.deadline.era != now.era;
+    let came = |ticket: &Ticket| ticket.rank + i64::from(ticket.priority) * STEP as i64;
+    let last = store.desk.waiting.iter().filter(|ticket| foreign(ticket)).map(came).max().unwrap_or(0);
     for ticket in &mut store.desk.waiting {
-        since(&mut ticket.deadline);
+        let from = if foreign(ticket) { last } else { now.at as i64 };
         // Whoever has waited for longer than any priority is worth comes before whoever comes: by how much does not matter.
-        ticket.rank = (ticket.rank - i64::try_from(now.at).unwrap_or(i64::MAX)).max(LONG_AGO);
+        ticket.rank = (ticket.rank - from).max(LONG_AGO);
+        since(&mut ticket.deadline);
     }
     store.desk.not_before.iter_mut().for_each(since);
     store

@@ -94,7 +94,7 @@ impl State {
         let mut next = self.clone();
         next.take(model, step)?;
         rules::always(&next)?;
-        next.forget(model);
+        next.forget(model)?;
         Ok(next)
     }
 

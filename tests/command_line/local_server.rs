@@ -182,7 +182,7 @@ fn a_store_of_a_newer_version_is_refused_with_both_versions() {
     assert_snapshot!(desk.run(&["serve"]), @"
     exit code: 3
     --- stderr ---
-    error: the store has schema version 999, and this stead ([VERSION]) knows versions up to 4 (store_too_new)
+    error: the store has schema version 999, and this stead ([VERSION]) knows versions up to 5 (store_too_new)
     hint: install the newer stead that wrote this store, or restore a backup that this one made
     ");
     assert_snapshot!(desk.run(&["env", "list"]), @"
@@ -190,7 +190,7 @@ fn a_store_of_a_newer_version_is_refused_with_both_versions() {
     --- stderr ---
     starting the local server
     error: the local server did not start: it ended with exit status: 3 (unreachable)
-      error: the store has schema version 999, and this stead ([VERSION]) knows versions up to 4 (store_too_new)
+      error: the store has schema version 999, and this stead ([VERSION]) knows versions up to 5 (store_too_new)
       hint: install the newer stead that wrote this store, or restore a backup that this one made
     hint: read [HOME]/data/server.log or run `stead doctor`
     ");

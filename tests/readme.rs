@@ -117,7 +117,9 @@ fn every_other_command_of_the_pages_is_understood() {
         for line in blocks(&read(&page), "sh").into_iter().flatten() {
             let words: Vec<&str> = line.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
             if let ["stead", arguments @ ..] = words.as_slice() {
-                let output = desk.output(&[arguments, &["--help"]].concat());
+                // What follows two dashes is for the command inside.
+                let own = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
+                let output = desk.output(&[&arguments[..own], &["--help"]].concat());
                 assert!(output.status.success(), "{}: `{line}`: {}", page.display(), told(&output));
             }
         }

@@ -227,6 +227,24 @@ fn a_token_is_presented_by_every_command_and_a_stale_one_changes_nothing() {
 }
 
 #[test]
+fn a_plain_command_holds_it_only_while_it_runs() {
+    let office = Office::new();
+    let held = || office.desk.json(&["env", "view", "web"])["held_by"].clone();
+    let process = office.desk.done(&["exec", "web", "--detach", "--", "sleep", "600"]).trim().to_owned();
+    assert_eq!((&held()["implicit"], held().get("expires_in_ms")), (&true.into(), None));
+    let shown = squeezed(&office.desk.run(&["env", "list"]));
+    assert!(shown.contains("web  ready  olivia  while it runs  local"), "{shown}");
+    assert_eq!(office.bob_runs(&["lease", "run", "web", "--", "true"]).status.code(), Some(3));
+    office.desk.done(&["kill", &process, "KILL"]);
+    until("it is over", || office.desk.done(&["ps", "web", "--quiet"]).is_empty());
+    // It lingers and keeps nobody out, so nobody is shown to hold it.
+    until("its end is written down", || held()["expires_in_ms"].is_u64());
+    let shown = squeezed(&office.desk.run(&["env", "list"]));
+    assert!(shown.contains("web  ready  local"), "{shown}");
+    assert_eq!(office.bob_runs(&["lease", "run", "web", "--", "true"]).status.code(), Some(0));
+}
+
+#[test]
 fn a_token_in_a_file_is_readable_by_its_user_alone() {
     use std::os::unix::fs::PermissionsExt;
     let office = Office::new();

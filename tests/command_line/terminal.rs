@@ -153,7 +153,7 @@ fn a_terminal_shows_the_queue_and_then_the_command_under_its_lease() {
     screen.type_keys("exit 5\r");
     assert_eq!(screen.child.wait().unwrap().code(), Some(5));
     assert!(!screen.is_raw(), "the terminal is as it was");
-    watching.wait_for("nobody holds anything");
+    watching.wait_for("local-default  nobody");
     watching.type_keys("q");
     assert_eq!(watching.child.wait().unwrap().code(), Some(0));
     assert!(!watching.is_raw());

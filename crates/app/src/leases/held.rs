@@ -162,7 +162,8 @@ impl App {
             names::check_text("note", note, LONGEST_NOTE)?;
         }
         let record = self.lease_record(entered, id).await?;
-        if !is_holder(entered, &record) && !(entered.role.covers(Role::Owner) && entered.caller.lease.is_none()) {
+        let is_owner = entered.role.covers(Role::Owner) && entered.caller.lease.is_none();
+        if !is_holder(entered, &record) && !is_owner {
             return Err(not_the_holder(&record));
         }
         let to = self.principal_of(entered, &request.to).await?;

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use stead_domain::environment::Environment;
 use stead_domain::ids::{LeaseId, PrincipalId, SandboxId};
 use stead_domain::lease::{
-    Deadline, HolderView, Lease, LeaseMode, LeaseRecord, LeaseStage, LeaseStatus, LeaseView, Moment, PreviousLease, Stage, TicketRecord,
-    TicketView,
+    Deadline, HolderView, LINGER, Lease, LeaseMode, LeaseRecord, LeaseStage, LeaseStatus, LeaseView, Moment, PreviousLease, Stage,
+    TicketRecord, TicketView,
 };
 use stead_domain::{Code, Context, Error, Result};
-use stead_store::{Unit, desks, leases, principals, tickets};
+use stead_store::{Unit, desks, leases, principals, sandboxes, tickets};
 
 use super::deciding::Decided;
 use crate::App;
@@ -48,10 +48,21 @@ fn left(deadline: Option<Deadline>, now: Moment) -> Option<u64> {
     deadline.and_then(|deadline| deadline.left(now))
 }
 
+/// How much longer one lasts that has not ended; none while something runs under one that a call took for itself. Nobody writes down that
+/// nothing runs under it any more before somebody asks for it, so that is looked for here.
+async fn remaining(unit: &mut Unit, record: &LeaseRecord, now: Moment) -> Result<Option<u64>> {
+    let (lease, sandbox) = (&record.lease, record.of.sandbox_id);
+    if lease.implicit && lease.stage == Stage::Active && lease.expires.is_none() {
+        let host = sandboxes::find(unit, sandbox).await?.and_then(|sandbox| sandbox.host_id);
+        return Ok((!desks::is_running(unit, sandbox, host).await?).then_some(LINGER));
+    }
+    Ok(left(lease.expires, now))
+}
+
 /// What is shown of a lease. `now` is the store's clock.
 pub(super) async fn view(unit: &mut Unit, context: &Context, names: &mut Names, record: &LeaseRecord, now: Moment) -> Result<LeaseView> {
     let LeaseRecord { lease, of, acquired_at, end, .. } = record;
-    let expires_in_ms = if end.is_some() { None } else { left(lease.expires, now) };
+    let expires_in_ms = if end.is_some() { None } else { remaining(unit, record, now).await? };
     let stage = stage_of(lease.stage);
     Ok(LeaseView {
         id: lease.id,
@@ -106,7 +117,7 @@ pub(super) async fn ticket_view(unit: &mut Unit, record: &TicketRecord) -> Resul
     for live in leases::live(unit, sandbox).await? {
         if live.lease.mode == LeaseMode::Exclusive || held_by.is_none() {
             let holder = names.of(unit, live.lease.principal).await?;
-            held_by = Some(holder_view(&live, holder, now));
+            held_by = Some(holder_view(&live, holder, remaining(unit, &live, now).await?));
         }
     }
     let granted = leases::find(unit, record.ticket.lease).await?.filter(|lease| lease.end.is_none());
@@ -146,15 +157,9 @@ pub(super) async fn queue(unit: &mut Unit, names: &mut Names, sandbox: SandboxId
     Ok(queue)
 }
 
-fn holder_view(record: &LeaseRecord, holder: String, now: Moment) -> HolderView {
+fn holder_view(record: &LeaseRecord, holder: String, expires_in_ms: Option<u64>) -> HolderView {
     let LeaseRecord { lease, of, .. } = record;
-    HolderView {
-        lease_id: Some(lease.id),
-        holder,
-        note: of.terms.note.clone(),
-        expires_in_ms: left(lease.expires, now),
-        implicit: lease.implicit,
-    }
+    HolderView { lease_id: Some(lease.id), holder, note: of.terms.note.clone(), expires_in_ms, implicit: lease.implicit }
 }
 
 /// Adds to environments who holds each of them.
@@ -167,7 +172,7 @@ pub(crate) async fn add_holders(unit: &mut Unit, context: &Context, environments
         let live = leases::live(unit, environment.sandbox_id).await?;
         let Some(record) = live.iter().find(|record| record.lease.mode == LeaseMode::Exclusive).or(live.first()) else { continue };
         let holder = names.of(unit, record.lease.principal).await?;
-        let held = holder_view(record, holder, now);
+        let held = holder_view(record, holder, remaining(unit, record, now).await?);
         let explicit = held.expires_in_ms.filter(|_| !held.implicit);
         environment.lease_expires_at = explicit.map(|left| context.now().plus(std::time::Duration::from_millis(left)));
         environment.held_by = Some(held);

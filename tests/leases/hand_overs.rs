@@ -225,9 +225,9 @@ fn no_byte_of_an_older_fence_comes_after_a_later_holder_was_told() {
     let scene = Scene::new(&server, json!({ "lease": { "lock_delay": "0s" } }));
     let sandbox = text(&scene.owner.get(&scene.path("")).json(), "sandbox_id");
     let world = Arc::new(World {
-        environment: scene.environment.clone(),
+        environment: scene.environment,
         log: server.path().join("sandboxes").join(sandbox).join("workspace/log"),
-        keys: scene.owner.clone(),
+        keys: scene.owner,
         address: RwLock::new(server.address.clone()),
         told: Mutex::default(),
         done: AtomicBool::new(false),

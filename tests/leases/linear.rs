@@ -164,7 +164,7 @@ fn check(scene: &Scene, servers: &[Http], name: &str) {
 fn what_leases_answer_is_linear_on_sqlite() {
     let server = Server::start();
     let scene = Scene::new(&server, json!({}));
-    check(&scene, &[scene.ann.clone()], "SQLite");
+    check(&scene, std::slice::from_ref(&scene.ann), "SQLite");
 }
 
 #[test]

@@ -151,7 +151,8 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seen {
     pub now: Moment,
-    /// Something runs in the sandbox, as far as its records say.
+    /// Something runs in the sandbox, as far as its records say; or is on its way to it, or changes it in any other way, or the steward has
+    /// told of it and no record does. What is not counted here is not stopped before the next holder.
     pub running: bool,
 }
 

@@ -23,15 +23,15 @@ impl Store {
         Desk { more_wait: waiting.len() < self.queue.len(), waiting, ..self.desk.clone() }
     }
 
-    /// A ticket that nobody is told of is withdrawn where it stands.
-    fn find(&mut self, event: Event, now: Moment) -> (Event, Option<Result<Answer, Refusal>>) {
-        let Event::Withdraw { ticket } = event else { return (event, None) };
-        let told = self.load(now, self.first).waiting.iter().any(|waiting| waiting.id == ticket);
-        if told || !self.queue.iter().any(|waiting| waiting.id == ticket) {
-            return (event, None);
+    /// A ticket behind those that are told of is withdrawn where it stands, before anything is decided.
+    fn withdraw(&mut self, event: Event, now: Moment) -> bool {
+        let Event::Withdraw { ticket } = event else { return false };
+        let told = self.load(now, self.first).waiting;
+        let behind = self.queue.iter().any(|waiting| waiting.id == ticket) && !told.iter().any(|waiting| waiting.id == ticket);
+        if behind {
+            self.queue.retain(|waiting| waiting.id != ticket);
         }
-        self.queue.retain(|waiting| waiting.id != ticket);
-        (Event::Look, Some(Ok(Answer::Done)))
+        behind
     }
 
     fn save(&mut self, event: Event, Decision { desk, effects, .. }: &Decision) {
@@ -60,7 +60,6 @@ impl Store {
     /// Decides anew with more of them, as long as it runs out. To look again afterwards would not do: whoever asks meanwhile is told that others
     /// wait, and ends them if it may.
     fn decide(&mut self, event: Event, seen: Seen) -> (Vec<Effect>, Result<Answer, Refusal>) {
-        let (event, withdrawn) = self.find(event, seen.now);
         let mut first = self.first;
         let decision = loop {
             let decision = decide(self.load(seen.now, first), event, seen);
@@ -70,7 +69,7 @@ impl Store {
             first *= 2;
         };
         self.save(event, &decision);
-        (decision.effects, withdrawn.unwrap_or(decision.answer))
+        (decision.effects, decision.answer)
     }
 
     fn everything(&self) -> Desk {
@@ -133,7 +132,11 @@ proptest! {
         for (number, step) in steps.into_iter().enumerate() {
             now = if step.another_era { Moment { era: now.era + 1, at: step.later } } else { Moment { at: now.at + step.later, ..now } };
             let seen = Seen { now, running: step.running };
-            let event = event(step, number as u8 + 1, &whole);
+            let mut event = event(step, number as u8 + 1, &whole);
+            if store.withdraw(event, now) {
+                whole.waiting = store.queue.clone();
+                event = Event::Look;
+            }
             let decision = decide(whole, event, seen);
             whole = decision.desk;
             let (effects, answer) = store.decide(event, seen);

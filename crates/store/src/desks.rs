@@ -5,6 +5,7 @@ use stead_domain::lease::{Deadline, Desk, LeaseRecord, Moment, Rules, TicketReco
 use stead_domain::provider::ProviderName;
 
 use crate::error::Result;
+use crate::sql::Sql;
 use crate::unit::Unit;
 use crate::value::{Row, Value};
 use crate::{leases, tickets};
@@ -23,8 +24,6 @@ pub struct Loaded {
     pub leases: Vec<LeaseRecord>,
     pub waiting: Vec<TicketRecord>,
     pub now: Moment,
-    /// Something runs, as far as records say.
-    pub running: bool,
     /// Why nobody is let in until somebody has looked at it.
     pub quarantined: Option<String>,
     pub cleaning_failures: u64,
@@ -76,7 +75,6 @@ async fn load(unit: &mut Unit, sandbox: SandboxId, row: &Row, rules: Rules, own:
         Some(host) if host == own.0 => confirmed_in != Some(own.1),
         Some(host) => confirmed_in != life_of(unit, host).await?,
     };
-    let running = is_running(unit, sandbox, host).await?;
     let desk = Desk {
         rules,
         fence,
@@ -87,21 +85,7 @@ async fn load(unit: &mut Unit, sandbox: SandboxId, row: &Row, rules: Rules, own:
         unconfirmed,
         not_before,
     };
-    Ok(Loaded {
-        sandbox,
-        project,
-        provider,
-        host,
-        desk,
-        leases: live,
-        waiting,
-        now,
-        running,
-        quarantined,
-        cleaning_failures,
-        due,
-        confirmed_in,
-    })
+    Ok(Loaded { sandbox, project, provider, host, desk, leases: live, waiting, now, quarantined, cleaning_failures, due, confirmed_in })
 }
 
 async fn life_of(unit: &mut Unit, host: HostId) -> Result<Option<i64>> {
@@ -109,25 +93,14 @@ async fn life_of(unit: &mut Unit, host: HostId) -> Result<Option<i64>> {
     row.map_or(Ok(None), |row| row.reader().optional_integer())
 }
 
-/// Whether a process of the sandbox is not over.
+/// Whether a process of the sandbox is not over, as far as records say.
 pub async fn is_running(unit: &mut Unit, sandbox: SandboxId, host: Option<HostId>) -> Result<bool> {
-    let row = match host {
-        Some(host) => {
-            unit.fetch_optional(
-                "SELECT 1 FROM processes WHERE host_id = $1 AND sandbox_id = $2 AND ended_at IS NULL LIMIT 1",
-                &[host.into(), sandbox.into()],
-            )
-            .await?
-        }
-        None => {
-            unit.fetch_optional(
-                "SELECT 1 FROM processes WHERE host_id IS NULL AND sandbox_id = $1 AND ended_at IS NULL LIMIT 1",
-                &[sandbox.into()],
-            )
-            .await?
-        }
+    let sql = Sql::new("SELECT 1 FROM processes WHERE ended_at IS NULL").bind(" AND sandbox_id = ?", sandbox);
+    let sql = match host {
+        Some(host) => sql.bind(" AND host_id = ?", host),
+        None => sql.push(" AND host_id IS NULL"),
     };
-    Ok(row.is_some())
+    Ok(!unit.fetch_built(&sql.push(" LIMIT 1")).await?.is_empty())
 }
 
 /// Writes what has changed of the desk itself and of leases that go on. Those that began and ended are written by whoever knows why.

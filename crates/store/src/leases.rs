@@ -98,8 +98,16 @@ pub async fn insert(unit: &mut Unit, lease: &Lease, of: &Whereabouts, token_hash
 /// Writes what the rules may change.
 pub async fn save(unit: &mut Unit, lease: &Lease) -> Result<()> {
     unit.execute(
-        "UPDATE leases SET stage = $2, fence = $3, era = $4, expires = $5, ends = $6 WHERE id = $1 AND ended_at IS NULL",
-        &[lease.id.into(), stage_word(lease.stage).into(), lease.fence.into(), era(lease).into(), at(lease.expires), at(lease.ends)],
+        "UPDATE leases SET stage = $2, fence = $3, era = $4, expires = $5, ends = $6, mode = $7 WHERE id = $1 AND ended_at IS NULL",
+        &[
+            lease.id.into(),
+            stage_word(lease.stage).into(),
+            lease.fence.into(),
+            era(lease).into(),
+            at(lease.expires),
+            at(lease.ends),
+            lease.mode.into(),
+        ],
     )
     .await?;
     Ok(())
@@ -126,7 +134,7 @@ pub async fn end(unit: &mut Unit, id: LeaseId, end: &EndRecord, has_work: bool) 
 
 /// Says what is to be done with what it leaves, instead of what was said when it was acquired.
 pub async fn set_terms(unit: &mut Unit, id: LeaseId, terms: &stead_domain::lease::Terms) -> Result<()> {
-    unit.execute("UPDATE leases SET terms = $2 WHERE id = $1", &[id.into(), json(terms)]).await?;
+    unit.execute("UPDATE leases SET terms = $2 WHERE id = $1 AND ended_at IS NULL", &[id.into(), json(terms)]).await?;
     Ok(())
 }
 
@@ -153,7 +161,7 @@ pub async fn live(unit: &mut Unit, sandbox: SandboxId) -> Result<Vec<LeaseRecord
 pub async fn previous(unit: &mut Unit, sandbox: SandboxId, before: u64) -> Result<Option<LeaseRecord>> {
     let row = unit
         .fetch_optional(
-            select!("sandbox_id = $1 AND ended_at IS NOT NULL AND mode = 'exclusive' AND fence < $2 ORDER BY id DESC LIMIT 1"),
+            select!("sandbox_id = $1 AND ended_at IS NOT NULL AND mode = 'exclusive' AND fence < $2 ORDER BY fence DESC LIMIT 1"),
             &[sandbox.into(), before.into()],
         )
         .await?;
@@ -162,7 +170,7 @@ pub async fn previous(unit: &mut Unit, sandbox: SandboxId, before: u64) -> Resul
 
 /// Those of a sandbox that left work, oldest first.
 pub async fn with_work(unit: &mut Unit, sandbox: SandboxId) -> Result<Vec<LeaseRecord>> {
-    unit.fetch(select!("sandbox_id = $1 AND work IS NOT NULL ORDER BY id"), &[sandbox.into()]).await?.iter().map(read).collect()
+    unit.fetch(select!("sandbox_id = $1 AND work IS NOT NULL ORDER BY ended_at, id"), &[sandbox.into()]).await?.iter().map(read).collect()
 }
 
 pub async fn work_is_done(unit: &mut Unit, id: LeaseId) -> Result<()> {

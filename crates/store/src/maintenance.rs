@@ -89,6 +89,16 @@ pub async fn prune(unit: &mut Unit, horizon: Horizon) -> Result<Vec<(&'static st
         &[horizon.tombstones.into()],
     )
     .await?;
+    for sql in [
+        "DELETE FROM tickets WHERE environment_id IN (SELECT id FROM environments WHERE destroyed_at < $1)",
+        "DELETE FROM leases WHERE environment_id IN (SELECT id FROM environments WHERE destroyed_at < $1)",
+        "DELETE FROM tickets WHERE sandbox_id IN (SELECT id FROM sandboxes WHERE destroyed_at < $1)",
+        "DELETE FROM leases WHERE sandbox_id IN (SELECT id FROM sandboxes WHERE destroyed_at < $1)",
+    ] {
+        unit.execute(sql, &[horizon.tombstones.into()]).await?;
+    }
+    // Who held what is remembered for as long as what was done.
+    unit.execute("DELETE FROM leases WHERE ended_at IS NOT NULL AND ended_at < $1 AND work IS NULL", &[horizon.audit.into()]).await?;
     let tombstones = unit.execute("DELETE FROM environments WHERE destroyed_at < $1", &[horizon.tombstones.into()]).await?;
     unit.execute(
         "DELETE FROM sandboxes WHERE destroyed_at < $1 AND id NOT IN (SELECT sandbox_id FROM environments)",

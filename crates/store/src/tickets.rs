@@ -2,7 +2,7 @@
 
 use stead_domain::Timestamp;
 use stead_domain::ids::{HostId, LeaseId, ProcessId, ProjectId, SandboxId, TicketId};
-use stead_domain::lease::{Deadline, Moment, Ticket, TicketRecord, TicketStatus, Wanted, Whereabouts};
+use stead_domain::lease::{Deadline, Moment, PRIORITY, Ticket, TicketRecord, TicketStatus, Wanted, Whereabouts};
 
 use crate::error::Result;
 use crate::unit::Unit;
@@ -102,11 +102,12 @@ pub async fn first_deadline(unit: &mut Unit, sandbox: SandboxId) -> Result<Optio
     row.map_or(Ok(None), |row| row.reader().optional_count())
 }
 
-/// How many are served before this one.
+/// How many are served before this one; ten thousand for all that is more, which nobody waits for.
 pub async fn before(unit: &mut Unit, sandbox: SandboxId, ticket: &Ticket) -> Result<u64> {
     let row = unit
         .fetch_optional(
-            "SELECT COUNT(*) FROM tickets WHERE sandbox_id = $1 AND status = 'waiting' AND (rank < $2 OR (rank = $2 AND id < $3))",
+            "SELECT COUNT(*) FROM (SELECT 1 FROM tickets WHERE sandbox_id = $1 AND status = 'waiting' AND (rank < $2 OR (rank = $2 AND id < $3))
+             LIMIT 10000) ahead",
             &[sandbox.into(), ticket.rank.into(), ticket.id.into()],
         )
         .await?;
@@ -154,13 +155,14 @@ pub async fn end(unit: &mut Unit, id: TicketId, status: TicketStatus, now: Times
     Ok(changed == 1)
 }
 
-/// The clock began anew. All who wait get their whole time again and stay in their order, before everybody who comes from now on.
+/// The clock began anew. All who wait get their whole time again and stay in their order; a clock that went back takes them along, so that
+/// nobody who comes from now on has waited for longer.
 pub(crate) async fn enter_era(unit: &mut Unit, sandbox: SandboxId, now: Moment) -> Result<()> {
-    let latest = i64::try_from(now.at).unwrap_or(i64::MAX) - 1;
     unit.execute(
-        "UPDATE tickets SET era = $2, deadline = $3 + wait, rank = rank - (SELECT MAX(other.rank) FROM tickets other WHERE other.sandbox_id = $1
-         AND other.status = 'waiting' AND other.era <> $2) + $4 WHERE sandbox_id = $1 AND status = 'waiting' AND era <> $2",
-        &[sandbox.into(), now.era.into(), now.at.into(), latest.into()],
+        "UPDATE tickets SET era = $2, deadline = $3 + wait, rank = rank - (SELECT CASE WHEN MAX(other.rank + other.priority * $4) > $3
+         THEN MAX(other.rank + other.priority * $4) - $3 ELSE 0 END FROM tickets other WHERE other.sandbox_id = $1
+         AND other.status = 'waiting' AND other.era <> $2) WHERE sandbox_id = $1 AND status = 'waiting' AND era <> $2",
+        &[sandbox.into(), now.era.into(), now.at.into(), PRIORITY.into()],
     )
     .await?;
     Ok(())

@@ -55,6 +55,7 @@ impl App {
             let _guard = app.locks.lock(&id.to_string()).await;
             let _shut = app.gates.shut(id).await;
             let (environment, ground) = app.awake_or_not(&whose, id).await?;
+            app.knock_again(&whose, &environment).await?;
             let place = ground.place()?;
             let activity = place.activity(id).await?.unwrap_or_default();
             if !force && let Some(what) = in_the_way(&activity) {
@@ -87,6 +88,7 @@ impl App {
             let _guard = app.locks.lock(&id.to_string()).await;
             let _shut = app.gates.shut(id).await;
             let (environment, ground) = app.awake_or_not(&whose, id).await?;
+            app.knock_again(&whose, &environment).await?;
             app.note_life(&whose, &environment, "environment.stop").await?;
             app.lay_down(ground.place()?, id, false).await?;
             Ok(environment)

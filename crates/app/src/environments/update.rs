@@ -63,7 +63,7 @@ impl App {
         check_reference("owned_by", edit.owned_by.as_ref().and_then(Option::as_ref))?;
         check_reference("bound_to_id", edit.bound_to_id.as_ref().and_then(Option::as_ref))?;
         tags::check(edit.tags.as_ref().unwrap_or(&Tags::new()))?;
-        if edit.spec.is_some() {
+        if edit.spec.is_some() || edit.allow_unenforced.is_some() {
             let environment = self.get_environment(entered, id).await?;
             if environment.status.is_live() {
                 self.knock(entered, &environment).await?;

@@ -88,6 +88,9 @@ impl App {
         for _ in 0..8 {
             let present = self.get_environment(entered, id).await?;
             let wanted = self.get_version(entered, id, version).await?;
+            if present.status.is_live() {
+                self.knock(entered, &present).await?;
+            }
             let judged = self.judge_definition(&entered.caller, &present, wanted.spec, present.allow_unenforced, Some(version)).await;
             if let Some(outcome) = self.try_to_roll_back(entered, id, judged).await? {
                 if let Outcome::New(environment) = &outcome {

@@ -11,7 +11,7 @@ use stead_domain::lease::{
     AcquireReply, AcquiredItem, Answer, Event, LONGEST_NOTE, LeaseBind, LeaseMode, LeaseView, MOST_PRIORITY, Moment, OnBusy, Terms, Ticket,
     TicketStatus, Wanted, Whereabouts,
 };
-use stead_domain::principal::{Caller, Idempotency, Role};
+use stead_domain::principal::{Caller, Credential, Idempotency, Role};
 use stead_domain::provider::ProviderName;
 use stead_domain::tags::Tags;
 use stead_domain::{Code, Error, Result, names};
@@ -110,8 +110,8 @@ struct Request {
 /// What the unit came to.
 enum Written {
     Decided(Vec<Decided>),
-    /// This lease, or the ticket for it, is what the first request with the key came to.
-    Before(LeaseId),
+    /// These leases, or the ticket for one, are what the first request with the key came to.
+    Before(Vec<LeaseId>),
 }
 
 impl AcquireEnvironment {
@@ -222,6 +222,9 @@ impl AcquireEnvironment {
 impl App {
     pub async fn acquire_environment(&self, entered: &Entered, asked: AcquireEnvironment) -> Result<Acquired> {
         asked.check(entered.role)?;
+        if let Credential::Lease { .. } = entered.caller.credential {
+            return Err(Error::new(Code::Forbidden, "the token of a lease acquires no other").suggestion("acquire it with an API key"));
+        }
         let (app, entered) = (self.clone(), entered.clone());
         self.detached(async move { app.acquire_to_the_end(entered, asked).await }).await
     }
@@ -243,7 +246,8 @@ impl App {
         for id in ids {
             let environment = self.get_environment(&entered, id).await?;
             check_usable(&environment)?;
-            self.confirm(&environment).await?;
+            // Whoever keeps it may not answer: then nobody is let in, and whoever waits does.
+            let _ = self.confirm(&environment).await;
             let quiet = self.ask_for_quiet(&environment).await;
             requests.push(asked.of(self, &entered.caller, environment, quiet)?);
         }
@@ -261,7 +265,7 @@ impl App {
         let waits = asked.on_busy() == OnBusy::Wait;
         let deadline = Instant::now() + if waits { asked.wait.map_or(PATIENCE, StandardDuration::from).min(PATIENCE) } else { PATIENCE };
         let leases: Vec<LeaseId> = match self.write_acquire(&entered, &asked, &requests).await? {
-            Written::Before(lease) => return self.as_it_stands(&entered, lease).await,
+            Written::Before(leases) => leases,
             Written::Decided(decided) => {
                 for (decided, request) in decided.iter().zip(&requests) {
                     self.follow_up(decided);
@@ -319,7 +323,6 @@ impl App {
         let wait = asked.wait.map_or(0, Duration::as_millis);
         let mut prepared = Vec::new();
         for request in requests {
-            let rules = self.rules_for(&office, &request.environment).await?;
             let event = Event::Acquire { wanted: request.wanted, on_busy, priority, wait, lease: request.lease, ticket: request.ticket };
             let token_hash = (on_busy == OnBusy::Wait).then(|| token_hash(&office, request.lease)).transpose()?;
             let asked = Asked {
@@ -330,29 +333,32 @@ impl App {
                 quiet: request.quiet,
                 identity: None,
             };
-            prepared.push((request.environment.sandbox_id, rules, asked));
+            prepared.push((request.environment.sandbox_id, asked));
         }
-        let first = requests.first().map(|request| request.lease).ok_or_else(no_request)?;
+        let target = requests.iter().map(|request| request.lease.to_string()).collect::<Vec<_>>().join(",");
         let written: Result<Written, Refused> = self
             .store
             .write(move |unit| {
                 Box::pin(async move {
                     let claim = idempotency::claim(unit, &office.context, &*office.sealer, &caller).await.map_err(Refused::Error)?;
                     match claim {
-                        Claim::New => idempotency::note_target(unit, &caller, &first.to_string()).await.map_err(Refused::Error)?,
-                        Claim::Unfinished(Some(target)) => {
-                            let lease = target.parse().map_err(|_| Refused::Error(idempotency::in_progress()))?;
-                            if is_known(unit, lease).await.map_err(Refused::Error)? {
-                                return Ok(Written::Before(lease));
+                        Claim::New => idempotency::note_target(unit, &caller, &target).await.map_err(Refused::Error)?,
+                        Claim::Unfinished(Some(known)) => {
+                            let before = known.split(',').map(str::parse).collect::<std::result::Result<Vec<LeaseId>, _>>();
+                            let before = before.map_err(|_| Refused::Error(idempotency::in_progress()))?;
+                            if let [first, ..] = before[..]
+                                && is_known(unit, first).await.map_err(Refused::Error)?
+                            {
+                                return Ok(Written::Before(before));
                             }
-                            idempotency::note_target(unit, &caller, &first.to_string()).await.map_err(Refused::Error)?;
+                            idempotency::note_target(unit, &caller, &target).await.map_err(Refused::Error)?;
                         }
                         Claim::Unfinished(None) | Claim::Answered(_) => return Err(Refused::Error(idempotency::in_progress())),
                     }
                     let mut all = Vec::new();
-                    for (at, (sandbox, rules, asked)) in prepared.into_iter().enumerate() {
+                    for (at, (sandbox, asked)) in prepared.into_iter().enumerate() {
                         let (drawn, of) = (drawn_by(asked.event), asked.of.clone());
-                        let decided = decide_in(unit, &office, sandbox, rules, asked).await.map_err(Refused::Error)?;
+                        let decided = decide_in(unit, &office, sandbox, None, asked).await.map_err(Refused::Error)?;
                         match decided {
                             // Refused for good: nothing of this unit is kept, but for whom time has passed, who is seen to by the keeper.
                             Some(decided) if decided.answer.is_err() || decided.quarantined.is_some() => {
@@ -395,9 +401,8 @@ impl App {
 
     async fn give_up(&self, request: &Request) -> Result<()> {
         let office = self.office();
-        let rules = office.rules(&request.environment);
         let asked = Asked::by_itself(Event::Release { lease: request.lease, work: false });
-        self.decide(request.environment.sandbox_id, rules, asked, office).await.map(drop)
+        self.decide(request.environment.sandbox_id, None, asked, office).await.map(drop)
     }
 
     /// What there is of a lease now: the lease with its token, or the ticket for it.

@@ -4,7 +4,7 @@
 use stead_domain::definition::UnreachablePolicy;
 use stead_domain::environment::Environment;
 use stead_domain::ids::{EnvironmentId, LeaseId, SandboxId};
-use stead_domain::lease::{Effect, Event, LeaseRecord, Rules, Stage};
+use stead_domain::lease::{Effect, Event, LeaseRecord, Stage};
 use stead_domain::page::{MAXIMUM_LIMIT, PageRequest};
 use stead_domain::process::Process;
 use stead_domain::{Code, Error, Result};
@@ -79,7 +79,12 @@ impl App {
             let news = waiter.notified();
             tokio::pin!(news);
             news.as_mut().enable();
-            let carried = if is_here { self.carry(sandbox).await } else { Ok(()) };
+            // Somebody else may carry it already: then there will be news.
+            let one = if is_here { self.locks.try_lock(&lock_of(sandbox)) } else { None };
+            let carried = match one {
+                Some(_one) => self.carry_alone(sandbox).await,
+                None => Ok(()),
+            };
             let rules = decided.desk.rules;
             let settled: bool = self
                 .store
@@ -109,7 +114,12 @@ impl App {
 
     /// Carries a barrier through, if one is wanted, with everything that belongs to it. May be repeated, and is by the keeper.
     pub(crate) async fn carry(&self, sandbox: SandboxId) -> Result<()> {
-        let _one = self.locks.lock(&format!("lease/{sandbox}")).await;
+        let _one = self.locks.lock(&lock_of(sandbox)).await;
+        self.carry_alone(sandbox).await
+    }
+
+    /// The same, for who has the lock.
+    pub(super) async fn carry_alone(&self, sandbox: SandboxId) -> Result<()> {
         for _ in 0..ATTEMPTS {
             let Some(unsettled) = self.unsettled(sandbox).await? else { return Ok(()) };
             let mut locks = Vec::new();
@@ -125,7 +135,7 @@ impl App {
                     tracing::warn!(%sandbox, highest, fence = unsettled.warrant.fence, "the place has seen a later fence than the store");
                     self.decide(
                         sandbox,
-                        rules_of(&unsettled),
+                        None,
                         Asked::by_itself(Event::BarrierStale { sent: unsettled.warrant.fence, highest }),
                         self.office(),
                     )
@@ -144,7 +154,7 @@ impl App {
                 self.note_cleaning(sandbox, &done).await?;
             }
             done?;
-            let (office, rules, fence) = (self.office(), rules_of(&unsettled), unsettled.warrant.fence);
+            let (office, fence) = (self.office(), unsettled.warrant.fence);
             let emptied = if unsettled.stop { Quiet::Emptied } else { Quiet::Unknown };
             let finished: Vec<LeaseId> = unsettled.work.iter().map(|record| record.lease.id).collect();
             let decided: Option<Decided> = self
@@ -155,7 +165,7 @@ impl App {
                             leases::work_is_done(unit, lease).await?;
                         }
                         let asked = Asked { quiet: emptied, ..Asked::by_itself(Event::BarrierDone { fence }) };
-                        decide_in(unit, &office, sandbox, rules, asked).await
+                        decide_in(unit, &office, sandbox, None, asked).await
                     })
                 })
                 .await?;
@@ -204,8 +214,10 @@ impl App {
                 })
             })
             .await?;
-        let Some(first) = environments.first() else { return Ok(None) };
-        let rules = office.rules(first);
+        if environments.is_empty() {
+            return Ok(None);
+        }
+        let rules = office.rules_of(&environments);
         let own = office.own;
         // Where nobody holds it, what an unclean end left gets a fence of its own first.
         let dirty_alone = self
@@ -220,7 +232,7 @@ impl App {
         if dirty_alone {
             self.store
                 .write(move |unit| {
-                    Box::pin(async move { decide_in(unit, &office, sandbox, rules, Asked::by_itself(Event::Sweep)).await.map(drop) })
+                    Box::pin(async move { decide_in(unit, &office, sandbox, Some(rules), Asked::by_itself(Event::Sweep)).await.map(drop) })
                 })
                 .await?;
         }
@@ -340,11 +352,9 @@ impl App {
     }
 }
 
-fn rules_of(unsettled: &Unsettled) -> Rules {
-    let delay =
-        |environment: &Environment| environment.spec.lease.as_ref().and_then(|lease| lease.lock_delay).map_or(0, |it| it.as_millis());
-    let lock_delay = unsettled.environments.iter().map(delay).max().unwrap_or(0);
-    Rules { open: unsettled.environments.iter().all(|environment| super::is_open(&environment.spec)), lock_delay, local: false }
+/// What keeps two from carrying one barrier.
+pub(super) fn lock_of(sandbox: SandboxId) -> String {
+    format!("lease/{sandbox}")
 }
 
 pub(super) fn fencing(environment: &Environment) -> Error {
@@ -357,5 +367,8 @@ fn unreachable(unsettled: &Unsettled, error: PlaceError) -> Error {
     let name = unsettled.environments.first().map(|environment| environment.name.clone()).unwrap_or_default();
     Error::new(Code::LeaseFencing, format!("what the last holder of environment `{name}` left cannot be stopped yet: {error}"))
         .recoverable(true)
-        .suggestion("nobody is let in before it is; `stead doctor` says more, and `stead env stop` ends everything in it")
+        .suggestion(
+            "nobody is let in before it is: look at what keeps it (`stead doctor`), or set `lease.unreachable: destroy` in the definition, which \
+             has it ended by force",
+        )
 }

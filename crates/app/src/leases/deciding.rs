@@ -45,8 +45,18 @@ pub(crate) struct Decided {
     pub quarantined: Option<String>,
 }
 
-/// Decides and writes. None when there is no such sandbox any more.
-pub(crate) async fn decide_in(unit: &mut Unit, office: &Office, sandbox: SandboxId, rules: Rules, asked: Asked) -> Result<Option<Decided>> {
+/// Decides and writes. None when there is no such sandbox any more. Who has read what all who share it say passes that along.
+pub(crate) async fn decide_in(
+    unit: &mut Unit,
+    office: &Office,
+    sandbox: SandboxId,
+    rules: Option<Rules>,
+    asked: Asked,
+) -> Result<Option<Decided>> {
+    let rules = match rules {
+        Some(rules) => rules,
+        None => super::rules_in(unit, office, sandbox).await?,
+    };
     let mut head = desks::HEAD;
     let (loaded, decision) = loop {
         let Some(loaded) = desks::lock(unit, sandbox, rules, office.own, head).await? else { return Ok(None) };
@@ -116,7 +126,12 @@ async fn write_effect(unit: &mut Unit, office: &Office, loaded: &desks::Loaded, 
             let reason = asked.reason.clone().filter(|_| is_about(asked, lease) || how == LeaseEnd::Revoked);
             // What a release leaves is done before its barrier is answered, one that another takes over leaves nothing, and one that never
             // began has changed nothing.
-            let is_done = matches!(asked.event, Event::BarrierDone { .. } | Event::Transfer { .. });
+            let released = how == LeaseEnd::Released;
+            let is_done = match asked.event {
+                Event::BarrierDone { .. } => released && known.lease.stage == lease::Stage::Stopping,
+                Event::Transfer { lease: of, .. } => released && of == lease,
+                _ => false,
+            };
             let began = known.lease.stage != lease::Stage::Fencing;
             let has_work = !is_done && began && !known.lease.implicit && super::work::is_wanted(known);
             let end = EndRecord { at: now, how, clean, reason: reason.clone() };

@@ -116,7 +116,7 @@ impl App {
             // What commands left behind is known to the place alone.
             self.confirm(environment).await?;
             right.quiet = self.ask_for_quiet(environment).await;
-            let decided = self.decide(right.sandbox, right.rules, right.asked(), self.office()).await?;
+            let decided = self.decide(right.sandbox, Some(right.rules), right.asked(), self.office()).await?;
             let decided = decided.ok_or_else(|| no_sandbox(environment))?;
             check_quarantine(environment, &decided)?;
             right.quiet = Quiet::Unknown;
@@ -140,13 +140,12 @@ impl App {
             return self.enter(entered, environment).await.map(drop);
         }
         let office = self.office();
-        let rules = self.rules_for(&office, environment).await?;
         let asked = Asked {
             caller: Some(entered.caller.clone()),
             quiet: self.ask_for_quiet(environment).await,
             ..Asked::by_itself(Event::Knock { principal: entered.caller.principal })
         };
-        let decided = self.decide(environment.sandbox_id, rules, asked, office).await?;
+        let decided = self.decide(environment.sandbox_id, None, asked, office).await?;
         match decided {
             Some(decided) => match decided.answer {
                 Ok(_) => Ok(()),
@@ -156,18 +155,18 @@ impl App {
         }
     }
 
-    /// What the environment's definition says, and those of all who share its sandbox.
-    pub(super) async fn rules_for(&self, office: &Office, environment: &Environment) -> Result<Rules> {
-        let mut rules = office.rules(environment);
-        if rules.open {
-            let environment = environment.clone();
-            rules.open = self.store.read(move |unit| Box::pin(async move { all_open(unit, &environment).await })).await?;
+    /// Asks the same once more, by whoever has the environment's lock and its gate by now: it may have changed hands while they were waited for.
+    pub(crate) async fn knock_again(&self, entered: &Entered, environment: &Environment) -> Result<()> {
+        if entered.caller.lease.is_none() {
+            return self.knock(entered, environment).await;
         }
-        Ok(rules)
+        let (office, caller, of) = (self.office(), entered.caller.clone(), environment.clone());
+        let (_, sight) = self.store.glance(move |unit| Box::pin(async move { see_in(unit, &office, &caller, &of).await })).await?;
+        if sight == Sight::Passes { Ok(()) } else { Err(taken_over()) }
     }
 
     /// One decision in a unit of its own, and what follows from it outside.
-    pub(crate) async fn decide(&self, sandbox: SandboxId, rules: Rules, asked: Asked, office: Office) -> Result<Option<Decided>> {
+    pub(crate) async fn decide(&self, sandbox: SandboxId, rules: Option<Rules>, asked: Asked, office: Office) -> Result<Option<Decided>> {
         let decided: Option<Decided> =
             self.store.write(move |unit| Box::pin(async move { decide_in(unit, &office, sandbox, rules, asked).await })).await?;
         if let Some(decided) = &decided {
@@ -192,7 +191,7 @@ impl Right {
 
 /// Asks again, in the unit that writes down what is done under it, whether the right is still there.
 pub(crate) async fn hold_in(unit: &mut Unit, office: &Office, right: &Right) -> Result<()> {
-    let decided = decide_in(unit, office, right.sandbox, right.rules, right.asked()).await?;
+    let decided = decide_in(unit, office, right.sandbox, Some(right.rules), right.asked()).await?;
     match decided.map(|decided| decided.answer) {
         Some(Ok(Answer::Pass { fence })) if fence == right.warrant.fence => Ok(()),
         _ => Err(taken_over()),

@@ -55,9 +55,8 @@ impl App {
     ) -> Result<Decided> {
         let environment = self.load(record.of.environment_id).await?;
         let office = self.office();
-        let rules = office.rules(&environment);
         let asked = Asked { event, of: Some(record.of.clone()), caller: Some(entered.caller.clone()), reason, quiet, identity: None };
-        self.decide(record.of.sandbox_id, rules, asked, office).await?.ok_or_else(|| no_sandbox(&environment))
+        self.decide(record.of.sandbox_id, None, asked, office).await?.ok_or_else(|| no_sandbox(&environment))
     }
 
     /// What somebody is told whose lease is gone.
@@ -127,7 +126,8 @@ impl App {
                 let terms = record.of.terms.clone();
                 self.store.write(move |unit| Box::pin(async move { Ok::<_, Error>(leases::set_terms(unit, id, &terms).await?) })).await?;
             }
-            self.confirm(&environment).await?;
+            // Whoever keeps it may not answer: it is released all the same, and nobody is let in before it does.
+            let _ = self.confirm(&environment).await;
             let quiet = self.ask_for_quiet(&environment).await;
             let work = super::work::is_wanted(&record) && !record.lease.implicit;
             let decided = self.decide_on(&entered, &record, Event::Release { lease: id, work }, None, quiet).await?;
@@ -166,13 +166,16 @@ impl App {
         if !is_holder(entered, &record) && !is_owner {
             return Err(not_the_holder(&record));
         }
+        if record.lease.implicit {
+            return Err(Error::new(Code::Conflict, "a lease that a command took for itself is not handed on")
+                .suggestion("acquire the environment, which takes over what runs, and hand that lease on"));
+        }
         let to = self.principal_of(entered, &request.to).await?;
         let environment = self.get_environment(entered, record.of.environment_id).await?;
         let successor = LeaseId::new(&self.context);
         let terms = Terms { note: request.note.or(record.of.terms.note.clone()), ..record.of.terms.clone() };
         let event = Event::Transfer { lease: id, to, bind: request.bind.unwrap_or(LeaseBind::Token), successor };
         let office = self.office();
-        let rules = office.rules(&environment);
         let asked = Asked {
             event,
             of: Some(whereabouts(&environment, terms)),
@@ -183,7 +186,7 @@ impl App {
         };
         let sandbox = record.of.sandbox_id;
         let decided: Option<Decided> =
-            self.store.write(move |unit| Box::pin(async move { decide_in(unit, &office, sandbox, rules, asked).await })).await?;
+            self.store.write(move |unit| Box::pin(async move { decide_in(unit, &office, sandbox, None, asked).await })).await?;
         let decided = decided.ok_or_else(|| no_sandbox(&environment))?;
         self.follow_up(&decided);
         match decided.answer {

@@ -81,8 +81,15 @@ impl App {
             if due.is_empty() {
                 return Ok(next);
             }
+            let mut failed = None;
             for sandbox in due {
-                self.look_after(sandbox).await?;
+                // One that cannot be looked at keeps nobody else from it.
+                if let Err(error) = self.look_after(sandbox).await {
+                    failed = Some(error);
+                }
+            }
+            if let Some(error) = failed {
+                return Err(error);
             }
         }
     }
@@ -105,7 +112,7 @@ impl App {
             return self.store.write(move |unit| Box::pin(async move { Ok::<_, Error>(desks::forget_due(unit, sandbox).await?) })).await;
         };
         let asked = Asked { quiet: self.ask_for_quiet(&environment).await, ..Asked::by_itself(Event::Look) };
-        self.decide(sandbox, office.rules(&environment), asked, office).await.map(drop)
+        self.decide(sandbox, None, asked, office).await.map(drop)
     }
 
     /// Something of theirs has ended, and others wait.
@@ -139,12 +146,20 @@ impl App {
         idle.sort();
         idle.dedup();
         for sandbox in idle {
-            self.look_after(sandbox).await?;
+            if let Err(error) = self.look_after(sandbox).await {
+                tracing::warn!(%sandbox, %error, cause = error.internal_cause(), "its lease could not be looked after");
+            }
         }
         for sandbox in unsettled {
-            if let Err(error) = self.carry(sandbox).await {
-                tracing::warn!(%sandbox, %error, cause = error.internal_cause(), "what a lease left is not settled yet");
-            }
+            // Each by itself: whoever does not answer holds up nobody else, and is not asked twice at a time.
+            let Some(one) = self.locks.try_lock(&super::barrier::lock_of(sandbox)) else { continue };
+            let app = self.clone();
+            self.tasks.spawn(async move {
+                if let Err(error) = app.carry_alone(sandbox).await {
+                    tracing::warn!(%sandbox, %error, cause = error.internal_cause(), "what a lease left is not settled yet");
+                }
+                drop(one);
+            });
         }
         let before = self.context.now().minus(REMEMBERED);
         self.store

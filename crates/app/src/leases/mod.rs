@@ -22,9 +22,10 @@ use std::sync::Arc;
 
 use stead_domain::definition::{LeasePolicyKind, Spec};
 use stead_domain::environment::Environment;
-use stead_domain::ids::HostId;
+use stead_domain::ids::{HostId, SandboxId};
 use stead_domain::lease::{Rules, Terms, Whereabouts};
-use stead_domain::{Context, Error};
+use stead_domain::{Context, Error, Result};
+use stead_store::{Unit, environments};
 
 pub use acquire::{AcquireEnvironment, Acquired};
 pub(crate) use deciding::decide_in;
@@ -71,6 +72,26 @@ impl Office {
             local: self.own_clock && environment.runtime.host == Some(self.own.0),
         }
     }
+
+    /// The same, of all who share a sandbox.
+    pub fn rules_of(&self, all: &[Environment]) -> Rules {
+        let each = all.iter().map(|environment| self.rules(environment));
+        let none = Rules { open: !all.is_empty(), lock_delay: 0, local: false };
+        each.fold(none, |together, one| Rules {
+            open: together.open && one.open,
+            lock_delay: together.lock_delay.max(one.lock_delay),
+            local: together.local || one.local,
+        })
+    }
+}
+
+/// What all who share a sandbox say of leases: nobody is let in beside another unless all of them let everybody in.
+pub(crate) async fn rules_in(unit: &mut Unit, office: &Office, sandbox: SandboxId) -> Result<Rules> {
+    let mut all = Vec::new();
+    for id in environments::of_sandbox(unit, sandbox).await? {
+        all.extend(environments::find_any(unit, id).await?);
+    }
+    Ok(office.rules_of(&all))
 }
 
 pub(crate) fn is_open(spec: &Spec) -> bool {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use stead_domain::ids::TicketId;
 use stead_domain::lease::{AcquireReply, Event, TicketStatus, TicketView};
 use stead_domain::{Code, Error, Result};
-use stead_store::tickets;
+use stead_store::{Dialect, tickets};
 use tokio::time::Instant;
 
 use super::deciding::Asked;
@@ -16,6 +16,13 @@ use crate::{App, Entered};
 const LONGEST_POLL: Duration = Duration::from_secs(60);
 /// Another server may have decided.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+fn served(record: &stead_domain::lease::TicketRecord) -> Error {
+    let (id, lease) = (record.ticket.id, record.ticket.lease);
+    Error::new(Code::Conflict, format!("ticket `{id}` was served: lease `{lease}` came of it"))
+        .detail("lease_id", lease.to_string())
+        .suggestion("release the lease")
+}
 
 fn unknown(id: TicketId) -> Error {
     Error::not_found("ticket", id).suggestion("acquire the environment anew")
@@ -46,7 +53,7 @@ impl App {
                 TicketStatus::Waiting if Instant::now() < deadline => {}
                 _ => return self.show_ticket(entered, id).await,
             }
-            let again = deadline.min(Instant::now() + LOOK_AGAIN);
+            let again = deadline.min(Instant::now() + if self.store.dialect() == Dialect::Postgres { LOOK_AGAIN } else { LONGEST_POLL });
             tokio::select! {
                 () = news => {}
                 () = tokio::time::sleep_until(again) => {}
@@ -69,29 +76,31 @@ impl App {
         Ok(AcquireReply { environment: None, lease: None, items: Vec::new(), ticket: Some(shown) })
     }
 
-    /// Gives up a place in the queue. What came of it already is released.
+    /// Gives up a place in the queue. What came of it already has to be released.
     pub async fn withdraw_ticket(&self, entered: &Entered, id: TicketId) -> Result<TicketView> {
         let record = self.ticket_record(entered, id).await?;
         if record.status == TicketStatus::Granted {
-            return Err(Error::new(Code::Conflict, format!("ticket `{id}` was served: lease `{}` came of it", record.ticket.lease))
-                .detail("lease_id", record.ticket.lease.to_string())
-                .suggestion("release the lease"));
+            return Err(served(&record));
         }
-        let environment = self.load(record.of.environment_id).await?;
         let (office, sandbox, now) = (self.office(), record.of.sandbox_id, self.context.now());
-        let rules = office.rules(&environment);
         let decided = self
             .store
             .write(move |unit| {
                 Box::pin(async move {
                     // Whoever is behind it moves up; whoever holds it is none of its business.
-                    tickets::end(unit, id, TicketStatus::Withdrawn, now).await?;
-                    super::decide_in(unit, &office, sandbox, rules, Asked::by_itself(Event::Look)).await
+                    if !tickets::end(unit, id, TicketStatus::Withdrawn, now).await? {
+                        return Ok(None);
+                    }
+                    super::decide_in(unit, &office, sandbox, None, Asked::by_itself(Event::Look)).await
                 })
             })
             .await?;
         if let Some(decided) = &decided {
             self.follow_up(decided);
+        }
+        // It may have been served just before.
+        if self.ticket_record(entered, id).await?.status == TicketStatus::Granted {
+            return Err(served(&record));
         }
         self.waiters.tell(record.ticket.lease);
         self.look_after_behind(vec![record.of.sandbox_id]);

@@ -13,7 +13,10 @@ pub fn decide(desk: Desk, event: Event, seen: Seen) -> Decision {
     let before = desk.barrier();
     let mut hand = Hand { desk, effects: Vec::new(), seen };
     hand.settle();
-    hand.hand_over();
+    // Whoever takes it away takes it from whoever would be next as well.
+    if !matches!(event, Event::Acquire { on_busy: OnBusy::Preempt, .. }) {
+        hand.hand_over();
+    }
     let answer = match event {
         Event::Acquire { wanted, on_busy, priority, wait, lease, ticket } => hand.acquire(wanted, on_busy, priority, wait, lease, ticket),
         Event::Enter { principal, lease } => hand.enter(principal, lease),
@@ -179,8 +182,14 @@ impl Hand {
         }
         found.renew(now);
         let left = found.expires.and_then(|expires| expires.left(now)).unwrap_or(found.ttl);
-        let nearly_over = found.ends.and_then(|ends| ends.left(now)).is_some_and(|left| left <= found.ttl);
-        let directive = if somebody_waits || nearly_over { Directive::FinishUp } else { Directive::Continue };
+        // Of its longest time; after that no renewal helps.
+        let ttl = found.ttl;
+        let directive = match found.ends.and_then(|ends| ends.left(now)) {
+            Some(left) if left <= ttl / 5 => Directive::Stop,
+            Some(left) if left <= ttl => Directive::FinishUp,
+            _ if somebody_waits => Directive::FinishUp,
+            _ => Directive::Continue,
+        };
         Ok(Answer::Renewed { left, directive })
     }
 

@@ -14,7 +14,7 @@ mod wire;
 
 pub use clock::{Deadline, Moment};
 pub use decide::decide;
-pub use desk::{Barrier, Desk, Lease, Rules, Stage, Ticket};
+pub use desk::{Barrier, Desk, Lease, PRIORITY, Rules, Stage, Ticket};
 pub use record::{EndRecord, LeaseRecord, Terms, TicketRecord, Whereabouts};
 pub use settle::LINGER;
 pub use token::{LeaseToken, TOKEN_PREFIX, lease_of, signed_content, token};

@@ -40,6 +40,7 @@ CREATE TABLE leases (
 );
 CREATE INDEX leases_live ON leases (sandbox_id) WHERE ended_at IS NULL;
 CREATE INDEX leases_idle ON leases (sandbox_id) WHERE ended_at IS NULL AND implicit = 1 AND expires IS NULL;
+CREATE INDEX leases_ended ON leases (ended_at) WHERE ended_at IS NOT NULL AND work IS NULL;
 CREATE INDEX leases_work ON leases (sandbox_id) WHERE work IS NOT NULL;
 CREATE INDEX leases_sandbox ON leases (sandbox_id, id);
 CREATE INDEX leases_environment ON leases (environment_id, id);

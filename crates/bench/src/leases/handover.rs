@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::json;
 
 use super::chain::hand_on;
 use super::commit::commits;
-use super::pairs::SHARED;
 use super::stead::{Drawn, LONG, Target};
 use crate::load::{Measured, Operation};
 use crate::places::samples::Samples;
@@ -37,10 +37,11 @@ pub async fn measure(target: &Target, store: &'static str, rounds: usize, count:
     let (mut times, mut own) = (Samples::default(), Samples::default());
     // Before and after, so that a disk that changes its mind in between is seen by both.
     commits(&target.store(), count, &mut own).await;
-    let patch = patches(target, store, time).await;
+    let environment = target.create(&json!({"name": "handed-on"})).await?;
+    let patch = patches(target, store, environment.clone(), time).await;
     let mut holders = Vec::new();
     for _ in 0..=WAITING {
-        holders.push(target.holder(target.environment(SHARED)).await?);
+        holders.push(target.holder(&environment).await?);
     }
     for _ in 0..rounds {
         let mut all = holders.into_iter();
@@ -69,10 +70,9 @@ pub async fn measure(target: &Target, store: &'static str, rounds: usize, count:
     })
 }
 
-async fn patches(target: &Target, store: &'static str, time: Duration) -> Measured {
+async fn patches(target: &Target, store: &'static str, environment: String, time: Duration) -> Measured {
     let (address, key) = target.door();
-    let ids = vec![target.environment(SHARED + 1).to_owned()];
-    let alone = crate::load::Target { address, key, store, environments: ids.len(), ids, serial: Rc::new(Cell::new(0)) };
+    let alone = crate::load::Target { address, key, store, environments: 1, ids: vec![environment], serial: Rc::new(Cell::new(0)) };
     Rc::new(alone).measure(Operation::Patch, 1, time).await
 }
 

@@ -24,7 +24,7 @@ use tokio::task::LocalSet;
 
 use advisory::Advisory;
 use etcd::Etcd;
-use pairs::Kind;
+use pairs::{Kind, Run};
 use redis::{Kept, Redis};
 pub use report::Leases;
 use report::{Contender, ETCD, STEAD};
@@ -32,8 +32,6 @@ use session::Service;
 use stead::Target;
 
 const CLIENTS: [usize; 3] = [1, 64, 512];
-/// The one that all share, and one for each client.
-const ENVIRONMENTS: usize = 1 + CLIENTS[CLIENTS.len() - 1];
 
 pub struct Suite {
     pub binary: PathBuf,
@@ -51,6 +49,10 @@ impl Suite {
         if self.quick { quick } else { full }
     }
 
+    fn time(&self) -> Duration {
+        self.either(Duration::from_millis(400), Duration::from_secs(4))
+    }
+
     pub async fn run(&self) -> Leases {
         // Connections of others are driven by tasks of their own, on this one thread.
         LocalSet::new().run_until(self.run_all()).await
@@ -59,38 +61,25 @@ impl Suite {
     async fn run_all(&self) -> Leases {
         let mut leases = Leases::new(self.quick);
         for (name, on_postgres) in STEAD.into_iter().zip([false, true]) {
-            let outcome = self.ours(&mut leases, name, on_postgres).await;
+            let not_run = self.ours(&mut leases, name, on_postgres).await;
             let how = "leases by token, each end and beginning with its audit record";
-            self.note(&mut leases, Contender { name, durable: true, how, not_run: None }, outcome);
+            leases.contenders.push(Contender { name, durable: true, how, not_run });
         }
-        let redis = "SET NX PX and a script that compares and deletes; no queue, who finds it taken asks again after 5 ms";
+        let how = "SET NX PX and a script that compares and deletes; no queue, who finds it taken asks again after 5 ms";
         for (name, kept) in [("redis as it comes", Kept::AsItComes), ("redis, appendfsync always", Kept::Durably)] {
-            let outcome = match Redis::start(&self.root, kept).await {
-                Ok(redis) => self.pairs(&mut leases, name, &redis).await,
-                Err(error) => Err(error),
-            };
-            self.note(&mut leases, Contender { name, durable: kept == Kept::Durably, how: redis, not_run: None }, outcome);
+            let not_run = self.pairs(&mut leases, name, Redis::start(&self.root, kept).await).await;
+            leases.contenders.push(Contender { name, durable: kept == Kept::Durably, how, not_run });
         }
-        let outcome = match Etcd::start(&self.root).await {
-            Ok(etcd) => self.pairs(&mut leases, ETCD, &etcd).await,
-            Err(error) => Err(error),
-        };
+        let not_run = self.pairs(&mut leases, ETCD, Etcd::start(&self.root).await).await;
         let how = "its lock service over gRPC, one node; each client has one lease, and a connection, all the time";
-        self.note(&mut leases, Contender { name: ETCD, durable: true, how, not_run: None }, outcome);
+        leases.contenders.push(Contender { name: ETCD, durable: true, how, not_run });
         let name = "postgres advisory lock";
-        let outcome = match self.with_postgres().and_then(|()| Advisory::start(CLIENTS[CLIENTS.len() - 1])) {
-            Ok(advisory) => self.pairs(&mut leases, name, &advisory).await,
-            Err(error) => Err(error),
-        };
+        let advisory = self.with_postgres().and_then(|()| Advisory::start(CLIENTS[CLIENTS.len() - 1]));
+        let not_run = self.pairs(&mut leases, name, advisory).await;
         let how = "pg_advisory_lock and unlock, in memory, by simple queries in a session for each client";
-        self.note(&mut leases, Contender { name, durable: false, how, not_run: None }, outcome);
+        leases.contenders.push(Contender { name, durable: false, how, not_run });
         leases.judge();
         leases
-    }
-
-    fn note(&self, leases: &mut Leases, mut contender: Contender, outcome: Result<()>) {
-        contender.not_run = outcome.err().map(|error| error.to_string());
-        leases.contenders.push(contender);
     }
 
     fn with_postgres(&self) -> Result<()> {
@@ -101,40 +90,63 @@ impl Suite {
         }
     }
 
-    async fn pairs<S: Service>(&self, leases: &mut Leases, name: &'static str, service: &S) -> Result<()> {
+    /// Gives what could not be measured, and why.
+    async fn pairs<S: Service>(&self, leases: &mut Leases, name: &'static str, service: Result<S>) -> Vec<String> {
+        match service {
+            Ok(service) => self.pairs_of(leases, name, &service).await,
+            Err(error) => vec![error.to_string()],
+        }
+    }
+
+    async fn pairs_of<S: Service>(&self, leases: &mut Leases, name: &'static str, service: &S) -> Vec<String> {
+        let (mut not_run, mut first) = (Vec::new(), 0);
         for kind in [Kind::Uncontended, Kind::Contended] {
             for clients in CLIENTS {
-                say(&format!("{name}, {kind:?} at {clients}"));
-                let time = self.either(Duration::from_millis(400), Duration::from_secs(4));
-                leases.pairs.push(pairs::measure(service, name, kind, clients, time).await?);
+                say(&format!("{name}, {} at {clients}", kind.name()));
+                match pairs::measure(service, Run { contender: name, kind, clients, first, time: self.time() }).await {
+                    Ok(pairs) => leases.pairs.push(pairs),
+                    Err(error) => not_run.push(format!("{} at {clients}: {error}", kind.name())),
+                }
+                // Others for each run: one that failed may have left some that are held.
+                first += kind.locks(clients);
             }
         }
-        Ok(())
+        not_run
     }
 
     /// What others cannot do, or are not asked for, is measured of ours alone.
-    async fn ours(&self, leases: &mut Leases, name: &'static str, on_postgres: bool) -> Result<()> {
+    async fn ours(&self, leases: &mut Leases, name: &'static str, on_postgres: bool) -> Vec<String> {
+        if on_postgres && let Err(error) = self.with_postgres() {
+            return vec![error.to_string()];
+        }
         let start = async |environments| {
             let postgres = if on_postgres { Some(PrivatePostgres::start_durable()) } else { None };
             Target::start(&self.binary, &self.root, postgres, environments).await
         };
-        if on_postgres {
-            self.with_postgres()?;
-        }
         let store = if on_postgres { "postgres" } else { "sqlite" };
         say(&format!("{name}, environments to hold"));
-        let target = start(ENVIRONMENTS).await;
-        self.pairs(leases, name, &target).await?;
+        let locks = [Kind::Uncontended, Kind::Contended].iter().flat_map(|kind| CLIENTS.map(|clients| kind.locks(clients))).sum();
+        let target = start(locks).await;
+        let mut not_run = self.pairs_of(leases, name, &target).await;
+        let mut missed = |what: &str, error: Error| not_run.push(format!("{what}: {error}"));
         say(&format!("{name}, from one to the next"));
-        let time = self.either(Duration::from_millis(400), Duration::from_secs(4));
-        leases.handovers.push(handover::measure(&target, store, self.either(2, 30), self.either(50, 1000), time).await?);
+        match handover::measure(&target, store, self.either(2, 30), self.either(50, 1000), self.time()).await {
+            Ok(handover) => leases.handovers.push(handover),
+            Err(error) => missed("from one to the next", error),
+        }
         say(&format!("{name}, after an end that its holder did not bring about"));
-        leases.expiries.push(expiry::measure(&target, store, self.either(3, 20)).await?);
+        match expiry::measure(&target, store, self.either(3, 20)).await {
+            Ok(expiry) => leases.expiries.push(expiry),
+            Err(error) => missed("after an expiry", error),
+        }
         drop(target);
         // A store of its own, in which nobody ever held anything.
         let tickets = self.either(5_000, 50_000);
         say(&format!("{name}, {tickets} tickets"));
-        leases.queues.push(queue::measure(&start(1).await, store, tickets).await?);
-        Ok(())
+        match queue::measure(&start(1).await, store, tickets).await {
+            Ok(queue) => leases.queues.push(queue),
+            Err(error) => missed("a long queue", error),
+        }
+        not_run
     }
 }

@@ -11,9 +11,6 @@ use tokio::task::JoinSet;
 use super::session::{Service, Session};
 use crate::places::samples::Samples;
 
-/// The lock that all share; everybody has one of their own behind it.
-pub const SHARED: usize = 0;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -21,6 +18,30 @@ pub enum Kind {
     Uncontended,
     /// All want the same one.
     Contended,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Uncontended => "uncontended",
+            Self::Contended => "contended",
+        }
+    }
+
+    /// How many locks so many need.
+    pub fn locks(self, clients: usize) -> usize {
+        if self == Self::Contended { 1 } else { clients }
+    }
+}
+
+/// What is to be done.
+pub struct Run {
+    pub contender: &'static str,
+    pub kind: Kind,
+    pub clients: usize,
+    /// The number of the first lock.
+    pub first: usize,
+    pub time: Duration,
 }
 
 /// One line of the results.
@@ -57,10 +78,11 @@ struct Taken {
 
 /// Lets so many do it for so long, after a while that does not count. Those who wait at the end are served as well, and counted with the time
 /// that it takes.
-pub async fn measure<S: Service>(service: &S, contender: &'static str, kind: Kind, clients: usize, time: Duration) -> Result<Pairs> {
+pub async fn measure<S: Service>(service: &S, run: Run) -> Result<Pairs> {
+    let Run { contender, kind, clients, first, time } = run;
     let mut sessions = Vec::with_capacity(clients);
     for client in 0..clients {
-        sessions.push(service.session(if kind == Kind::Contended { SHARED } else { client + 1 }).await?);
+        sessions.push(service.session(first + client % kind.locks(clients)).await?);
     }
     let seen = Rc::new(Seen::default());
     let begin = Instant::now() + time / 5;

@@ -9,7 +9,6 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use super::chain::hand_on;
-use super::pairs::SHARED;
 use super::stead::{Drawn, Holder, LONG, Target};
 use crate::report::Goal;
 
@@ -41,20 +40,24 @@ struct Place {
 }
 
 pub async fn measure(target: &Target, store: &'static str, tickets: usize) -> Result<Queue> {
-    let environment = target.environment(SHARED);
+    let environment = target.environment(0);
     let mut first = target.holder(environment).await?;
     let Drawn::Held = first.draw(LONG).await? else { return Err(Error::other("somebody holds it already")) };
-    let mut connections = Vec::new();
+    let mut drawing = Vec::new();
     for _ in 0..DRAWING {
-        connections.push(target.holder(environment).await?);
+        drawing.push(target.holder(environment).await?);
     }
     let started = Instant::now();
-    let (places, mut connections) = draw(connections, tickets).await?;
+    let places = draw(drawing, tickets).await?;
     let drawn_in_seconds = started.elapsed().as_secs_f64();
-    let mut looker = connections.pop().ok_or_else(|| Error::other("nobody is there"))?;
-    let next = front(&mut looker, &places).await?;
+    let next = front(&mut target.holder(environment).await?, &places).await?;
     check_fairness(&next, &places);
-    let waiting = connections.into_iter().zip(next.iter().map(|place| place.ticket.clone())).collect();
+    let mut waiting = Vec::new();
+    for place in &next {
+        waiting.push((target.holder(environment).await?, place.ticket.clone()));
+    }
+    // The server has hung up on who said nothing for so long.
+    target.connect_again(&mut first).await?;
     let (_, times) = hand_on(first, waiting).await?;
     Ok(Queue {
         store,
@@ -68,7 +71,7 @@ pub async fn measure(target: &Target, store: &'static str, tickets: usize) -> Re
     })
 }
 
-async fn draw(connections: Vec<Holder>, tickets: usize) -> Result<(Vec<Place>, Vec<Holder>)> {
+async fn draw(connections: Vec<Holder>, tickets: usize) -> Result<Vec<Place>> {
     let left = Rc::new(Cell::new(tickets));
     let mut tasks = JoinSet::new();
     for mut holder in connections {
@@ -81,16 +84,14 @@ async fn draw(connections: Vec<Holder>, tickets: usize) -> Result<(Vec<Place>, V
                 let Drawn::Waits(ticket) = holder.draw(LONG).await? else { return Err(Error::other("two hold it")) };
                 drawn.push(Place { ticket: ticket.id, sent, replied: Instant::now(), position: ticket.position });
             }
-            Ok::<_, Error>((drawn, holder))
+            Ok::<_, Error>(drawn)
         });
     }
-    let (mut places, mut connections) = (Vec::with_capacity(tickets), Vec::new());
+    let mut places = Vec::with_capacity(tickets);
     while let Some(done) = tasks.join_next().await {
-        let (drawn, holder) = done.map_err(Error::other)??;
-        places.extend(drawn);
-        connections.push(holder);
+        places.extend(done.map_err(Error::other)??);
     }
-    Ok((places, connections))
+    Ok(places)
 }
 
 /// Those who are served first, in the order in which the store has them now that all are there.

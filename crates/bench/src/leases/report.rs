@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::expiry::Expiry;
 use super::handover::Handover;
-use super::pairs::{Kind, Pairs};
+use super::pairs::Pairs;
 use super::queue::Queue;
 use crate::report::Goal;
 
@@ -21,9 +21,9 @@ pub struct Contender {
     /// Whether what it answers is on the disk by then.
     pub durable: bool,
     pub how: &'static str,
-    /// Why it was not measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub not_run: Option<String>,
+    /// What of it was not measured, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_run: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -59,7 +59,7 @@ impl Leases {
         for ours in self.pairs.iter().filter(|one| STEAD.contains(&one.contender)) {
             let same = |one: &&Pairs| one.contender == ETCD && one.kind == ours.kind && one.clients == ours.clients;
             let Some(theirs) = self.pairs.iter().find(same) else { continue };
-            let name = format!("pairs, {}, {} at {} clients, against etcd's", ours.contender, name(ours.kind), ours.clients);
+            let name = format!("pairs, {}, {} at {} clients, against etcd's", ours.contender, ours.kind.name(), ours.clients);
             goals.push(Goal::at_least(name, 1.0, "x", ours.per_second / theirs.per_second));
         }
         goals.extend(self.handovers.iter().map(Handover::goal));
@@ -78,7 +78,7 @@ impl Leases {
         for one in &self.pairs {
             line(format!(
                 "{:<13}{:<26}{:>8}{:>12.0}{:>10.3}{:>10.3}{:>14}{:>14}",
-                name(one.kind),
+                one.kind.name(),
                 one.contender,
                 one.clients,
                 one.per_second,
@@ -91,8 +91,8 @@ impl Leases {
         line(String::new());
         for one in &self.contenders {
             let durable = if one.durable { "durable" } else { "not durable" };
-            let reason = one.not_run.as_ref().map(|reason| format!(" NOT RUN: {reason}")).unwrap_or_default();
-            line(format!("{:<26}{durable:<13}{}{reason}", one.name, one.how));
+            line(format!("{:<26}{durable:<13}{}", one.name, one.how));
+            one.not_run.iter().for_each(|reason| line(format!("{:<26}not run: {reason}", "")));
         }
         line(String::new());
         let handovers = self.handovers.iter().map(Handover::said);
@@ -102,12 +102,5 @@ impl Leases {
         for goal in &self.goals {
             line(goal.line());
         }
-    }
-}
-
-fn name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Uncontended => "uncontended",
-        Kind::Contended => "contended",
     }
 }

@@ -47,14 +47,24 @@ impl Target {
         &self.environments[number]
     }
 
+    async fn connect(&self) -> Result<Client<UnixStream>> {
+        Client::connect_unix(&self.stead.data().join("stead.sock")).await
+    }
+
     /// Somebody with a connection who wants this environment.
     pub async fn holder(&self, environment: &str) -> Result<Holder> {
-        let client = Client::connect_unix(&self.stead.data().join("stead.sock")).await?;
+        let client = self.connect().await?;
         Ok(Holder { client, key: self.stead.key().into(), environment: environment.to_owned(), held: None })
     }
 
+    /// A new connection for somebody who keeps what it holds.
+    pub async fn connect_again(&self, holder: &mut Holder) -> Result<()> {
+        holder.client = self.connect().await?;
+        Ok(())
+    }
+
     pub async fn create(&self, definition: &Value) -> Result<String> {
-        let mut client = Client::connect_unix(&self.stead.data().join("stead.sock")).await?;
+        let mut client = self.connect().await?;
         let made = client.call(&request("POST", ENVIRONMENTS, self.stead.key(), &definition.to_string())).await?;
         let made: Value = expect(made, &[201])?;
         Ok(made["id"].as_str().unwrap_or_default().to_owned())
@@ -114,8 +124,7 @@ impl Holder {
 
     /// The lease, or a place in the queue for it.
     pub async fn draw(&mut self, ttl: Duration) -> Result<Drawn> {
-        let body =
-            format!(r#"{{"environment_id":"{}","bind":"token","lease_ttl":"{}s","wait":"24h"}}"#, self.environment, ttl.as_secs());
+        let body = format!(r#"{{"environment_id":"{}","bind":"token","lease_ttl":"{}s","wait":"24h"}}"#, self.environment, ttl.as_secs());
         let message = request("POST", &format!("{ENVIRONMENTS}/acquire"), &self.key, &body);
         let acquired: Acquired = expect(self.client.call(&message).await?, &[200, 202])?;
         self.held = acquired.lease;
@@ -197,6 +206,9 @@ mod tests {
     fn a_header_stands_behind_the_first_line() {
         let message = request("POST", "/x", "key", "{}");
         let text = String::from_utf8(with_header(&message, "Stead-Lease", "stl_1")).unwrap();
-        assert!(text.starts_with("POST /x HTTP/1.1\r\nStead-Lease: stl_1\r\nHost: localhost\r\n") && text.ends_with("\r\n\r\n{}"), "{text}");
+        assert!(
+            text.starts_with("POST /x HTTP/1.1\r\nStead-Lease: stl_1\r\nHost: localhost\r\n") && text.ends_with("\r\n\r\n{}"),
+            "{text}"
+        );
     }
 }

@@ -55,7 +55,7 @@ pub struct Pairs {
     /// From the request to the reply that it was let go, with all the waiting between.
     pub p50_milliseconds: f64,
     pub p99_milliseconds: f64,
-    /// From the request of one to let go to the reply of the next that it has it. Only of those who share one.
+    /// From the request of one to let go to the reply of another that it has it. Only of those who share one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handover_p50_milliseconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,8 @@ pub struct Pairs {
 #[derive(Default)]
 struct Seen {
     held: Cell<bool>,
-    released: Cell<Option<Instant>>,
+    /// Who let go of it last, and when it began to.
+    released: Cell<Option<(usize, Instant)>>,
 }
 
 #[derive(Default)]
@@ -88,9 +89,9 @@ pub async fn measure<S: Service>(service: &S, run: Run) -> Result<Pairs> {
     let begin = Instant::now() + time / 5;
     // One that fails ends all: the others may wait for what it holds.
     let mut tasks = JoinSet::new();
-    for session in sessions {
+    for (client, session) in sessions.into_iter().enumerate() {
         let seen = if kind == Kind::Contended { Rc::clone(&seen) } else { Rc::default() };
-        tasks.spawn_local(one(session, seen, begin, begin + time));
+        tasks.spawn_local(one(client, session, seen, begin, begin + time));
     }
     let mut all = Taken::default();
     while let Some(taken) = tasks.join_next().await {
@@ -115,7 +116,7 @@ pub async fn measure<S: Service>(service: &S, run: Run) -> Result<Pairs> {
     })
 }
 
-async fn one<S: Session>(mut session: S, seen: Rc<Seen>, begin: Instant, end: Instant) -> Result<Taken> {
+async fn one<S: Session>(client: usize, mut session: S, seen: Rc<Seen>, begin: Instant, end: Instant) -> Result<Taken> {
     let mut taken = Taken::default();
     loop {
         let asked = Instant::now();
@@ -126,11 +127,12 @@ async fn one<S: Session>(mut session: S, seen: Rc<Seen>, begin: Instant, end: In
         let got = Instant::now();
         // All of us are one thread: whoever is told that it holds it while another has not begun to let go has found a broken lock.
         assert!(!seen.held.replace(true), "two hold the same lock");
-        if let Some(released) = seen.released.take().filter(|_| got >= begin) {
+        // Who gets it again at once has handed nothing over.
+        if let Some((_, released)) = seen.released.take().filter(|(by, _)| got >= begin && *by != client) {
             taken.handovers.add(got - released);
         }
         seen.held.set(false);
-        seen.released.set(Some(Instant::now()));
+        seen.released.set(Some((client, Instant::now())));
         session.release().await?;
         let done = Instant::now();
         if done >= begin {

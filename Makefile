@@ -48,7 +48,7 @@ kernel: ## Run tests of sandboxes, limits and quotas on Debian's kernel, in QEMU
 	@scripts/dependencies kernel || true
 	scripts/kernel/prove
 
-bench: ## Measure beside native processes and containers; results are written as JSON and as a picture
+bench: ## Measure beside native processes, containers and the locks of others; results are JSON and a picture
 	@scripts/dependencies bench || true
 	$(CARGO) build --release -p stead -p stead-bench
 	$(TARGET_DIRECTORY)/release/stead-bench --out $(TARGET_DIRECTORY)/bench.json

@@ -1,10 +1,12 @@
-//! Measures a release build: the server over loopback HTTP, and places beside what else runs commands on this machine. Results are JSON on
-//! stdout or in a file, a table on stderr, and a picture; a goal that is missed is reported and is no failure of the run.
+//! Measures a release build: the server over loopback HTTP, places beside what else runs commands on this machine, and leases beside the
+//! locks of others. Results are JSON on stdout or in a file, a table on stderr, and a picture; a goal that is missed is reported and is no
+//! failure of the run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement that cannot be taken must fail loudly")]
 
 mod client;
 mod disk;
 mod fill;
+mod leases;
 mod load;
 mod places;
 mod report;
@@ -46,6 +48,9 @@ struct Arguments {
     /// Only places: commands in environments, beside native ones and containers
     #[arg(long)]
     places: bool,
+    /// Only leases: acquired and released, handed over and waited for, beside the locks of Redis, etcd and PostgreSQL
+    #[arg(long)]
+    leases: bool,
     /// Only this group of what is measured of places; may be repeated
     #[arg(long, value_name = "GROUP", value_parser = clap::builder::PossibleValuesParser::new(places::GROUPS))]
     only: Vec<String>,
@@ -54,13 +59,15 @@ struct Arguments {
     picture: Option<PathBuf>,
 }
 
-/// What was measured, one or both.
+/// What was measured: all of it, or what was asked for.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
     server: Option<report::Results>,
     #[serde(skip_serializing_if = "Option::is_none")]
     places: Option<places::Places>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leases: Option<leases::Leases>,
 }
 
 fn main() {
@@ -97,17 +104,19 @@ fn main() {
 
 async fn measure(arguments: &Arguments, binary: PathBuf, root: PathBuf) -> Option<Report> {
     let wants_places = arguments.places || !arguments.only.is_empty();
-    let both = arguments.server == wants_places;
+    let all = !(arguments.server || wants_places || arguments.leases);
     let suite = suite::Suite { binary: binary.clone(), root: root.clone(), quick: arguments.quick, postgres: !arguments.sqlite_only };
     if let Some(seconds) = arguments.creates {
         suite.creates(std::time::Duration::from_secs(seconds)).await;
         return None;
     }
+    let leases = leases::Suite { binary: binary.clone(), root: root.clone(), quick: arguments.quick, postgres: !arguments.sqlite_only };
     let places = places::Suite { binary, root, quick: arguments.quick, only: arguments.only.clone() };
     // Places first: a file system that has just lost many directories is slow to make others.
-    let places = if both || wants_places { Some(places.run().await) } else { None };
-    let server = if both || arguments.server { Some(suite.run().await) } else { None };
-    Some(Report { server, places })
+    let places = if all || wants_places { Some(places.run().await) } else { None };
+    let leases = if all || arguments.leases { Some(leases.run().await) } else { None };
+    let server = if all || arguments.server { Some(suite.run().await) } else { None };
+    Some(Report { server, places, leases })
 }
 
 fn write(arguments: &Arguments, report: &Report) {
@@ -124,6 +133,9 @@ fn write(arguments: &Arguments, report: &Report) {
     }
     if let Some(results) = &report.server {
         report::table(results);
+    }
+    if let Some(leases) = &report.leases {
+        leases.table();
     }
     if let Some(places) = &report.places {
         places.table();

@@ -6,26 +6,39 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+/// How many connections one takes unless it is told otherwise.
+const CONNECTIONS: usize = 200;
+
 pub struct PrivatePostgres {
     directory: TempDir,
     binaries: PathBuf,
     server: Option<Child>,
     durable: bool,
+    connections: usize,
 }
 
 impl PrivatePostgres {
     /// Starts one that does not sync: quick, and durable enough for a test that does not cut the power.
     pub fn start() -> Self {
-        Self::start_with(false)
+        Self::start_with(false, CONNECTIONS)
     }
 
     /// Starts one that syncs each commit, for measurements.
     pub fn start_durable() -> Self {
-        Self::start_with(true)
+        Self::start_with(true, CONNECTIONS)
     }
 
-    fn start_with(durable: bool) -> Self {
-        let binaries = binaries();
+    /// The same for so many who each have a connection.
+    pub fn start_durable_for(connections: usize) -> Self {
+        Self::start_with(true, connections)
+    }
+
+    pub fn is_installed() -> bool {
+        find_binaries().is_some()
+    }
+
+    fn start_with(durable: bool, connections: usize) -> Self {
+        let binaries = find_binaries().expect("PostgreSQL is installed (`make deps` installs it)");
         let directory = tempfile::Builder::new().prefix("stead-pg-").tempdir().unwrap();
         if rustix::process::geteuid().is_root() {
             run(Command::new("chown").arg("nobody").arg(directory.path()));
@@ -33,9 +46,14 @@ impl PrivatePostgres {
         run(as_ordinary_user(&binaries.join("initdb"))
             .args(["--auth=trust", "--username=stead", "--encoding=UTF8", "--locale=C", "--no-sync", "--pgdata"])
             .arg(directory.path().join("data")));
-        let mut postgres = Self { directory, binaries, server: None, durable };
+        let mut postgres = Self { directory, binaries, server: None, durable, connections };
         postgres.resume();
         postgres
+    }
+
+    /// Where the sockets are that it listens on.
+    pub fn sockets(&self) -> &Path {
+        self.directory.path()
     }
 
     /// The address of the database `stead` that every server has; [`PrivatePostgres::database`] makes others.
@@ -77,13 +95,14 @@ impl PrivatePostgres {
     /// Starts it again on the same data.
     pub fn resume(&mut self) {
         let fsync = if self.durable { "fsync=on" } else { "fsync=off" };
+        let connections = format!("max_connections={}", self.connections);
         let log = std::fs::File::create(self.directory.path().with_extension("log")).unwrap();
         let server = as_ordinary_user(&self.binaries.join("postgres"))
             .arg("-D")
             .arg(self.directory.path().join("data"))
             .arg("-k")
             .arg(self.directory.path())
-            .args(["-c", "listen_addresses=", "-c", fsync, "-c", "max_connections=200"])
+            .args(["-c", "listen_addresses=", "-c", fsync, "-c", &connections])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -114,15 +133,12 @@ impl Drop for PrivatePostgres {
 }
 
 /// Where `initdb` and `postgres` are: on the path, or in the newest of Debian's versioned directories.
-fn binaries() -> PathBuf {
+fn find_binaries() -> Option<PathBuf> {
     let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path().join("bin"));
     let mut found: Vec<PathBuf> = debian.filter(|path| path.join("initdb").exists() && path.join("postgres").exists()).collect();
     found.sort();
     let on_path = std::env::var_os("PATH").into_iter().flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
-    found
-        .pop()
-        .or_else(|| on_path.into_iter().find(|path| path.join("initdb").exists() && path.join("postgres").exists()))
-        .expect("PostgreSQL is installed (`make deps` installs it)")
+    found.pop().or_else(|| on_path.into_iter().find(|path| path.join("initdb").exists() && path.join("postgres").exists()))
 }
 
 /// PostgreSQL refuses to run as root; whoever runs it, it ends with the test.

@@ -12,6 +12,10 @@ impl Samples {
         self.0.push(took);
     }
 
+    pub fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
     pub fn len(&self) -> usize {
         self.0.len()
     }

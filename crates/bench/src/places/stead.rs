@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use stead_store::Location;
+use stead_testing::PrivatePostgres;
 use tempfile::TempDir;
 use tokio::net::UnixStream;
 
@@ -22,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Stead {
     server: Option<Server>,
     directory: TempDir,
+    /// What it keeps its state in, if that is no file of its own.
+    postgres: Option<PrivatePostgres>,
     key: String,
     serial: Cell<usize>,
 }
@@ -34,15 +38,27 @@ pub struct Caller<'s> {
 
 impl Stead {
     pub fn start(binary: &Path, root: &Path) -> Self {
+        Self::start_on(binary, root, None)
+    }
+
+    pub fn start_on(binary: &Path, root: &Path, postgres: Option<PrivatePostgres>) -> Self {
         let directory = tempfile::Builder::new().prefix("stead-bench-").tempdir_in(root).unwrap();
         fs::create_dir(directory.path().join("data")).unwrap();
-        let server = Server::start(binary, &directory.path().join("data"), None);
+        let database = postgres.as_ref().map(PrivatePostgres::url);
+        let server = Server::start(binary, &directory.path().join("data"), database.as_deref());
         let key = server.key();
-        Self { server: Some(server), directory, key, serial: Cell::new(0) }
+        Self { server: Some(server), directory, postgres, key, serial: Cell::new(0) }
     }
 
     pub fn data(&self) -> PathBuf {
         self.directory.path().join("data")
+    }
+
+    pub fn store(&self) -> Location {
+        match &self.postgres {
+            Some(postgres) => Location::Postgres(postgres.url()),
+            None => Location::Sqlite(self.data().join("stead.db")),
+        }
     }
 
     pub fn key(&self) -> &str {

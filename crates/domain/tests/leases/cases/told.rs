@@ -140,8 +140,7 @@ fn no_renewal_passes_the_longest_time_of_all() {
         told.push(case.decide(Event::Renew { lease: lease(1) }));
     }
     let renewed = |left, directive| Ok(Answer::Renewed { left, directive });
-    let expected =
-        [(60_000, Directive::Continue), (60_000, Directive::Continue), (53_000, Directive::FinishUp), (4_000, Directive::Stop)];
+    let expected = [(60_000, Directive::Continue), (60_000, Directive::Continue), (53_000, Directive::FinishUp), (4_000, Directive::Stop)];
     assert_eq!(told, expected.map(|(left, directive)| renewed(left, directive)));
     case.now += 4_000;
     assert_eq!(case.decide(Event::Renew { lease: lease(1) }), Err(Refusal::Stale));

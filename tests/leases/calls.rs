@@ -208,3 +208,60 @@ fn calls_without_a_lease_take_one_that_yields_when_nothing_runs() {
         refused(&scene.ask(&scene.ben, json!({ "bind": "token" })), 409, "lease_held");
     });
 }
+
+/// What only an owner may do is not had by way of a lease, and nobody else's definition is put back under a holder.
+#[test]
+fn a_lease_gives_nobody_more_than_its_own_role() {
+    on_both_stores(&[], |server| {
+        let scene = Scene::new(server, json!({}));
+        refused(&scene.ask(&scene.ann, json!({ "at_release": "destroy" })), 403, "forbidden");
+        let lease = scene.acquire(&scene.ann, json!({ "bind": "token" }));
+        let token = text(&lease, "token");
+        refused(&act(&scene.ann, &lease, "release", Some(&token), json!({ "at_release": "destroy" })), 403, "forbidden");
+        refused(&act(&scene.ann, &lease, "release", None, json!({ "at_release": "clean" })), 403, "forbidden");
+        refused(&scene.ben.post(&scene.path("/versions/1/rollback"), json!({})), 409, "lease_held");
+        scene.release(&scene.ann, &lease);
+        // An ended lease changes nothing, whatever the call.
+        for (method, path) in [("POST", "/versions/1/rollback"), ("POST", "/reconcile"), ("PATCH", ""), ("POST", "/wake")] {
+            refused(&scene.ann.send(method, &scene.path(path), &[("Stead-Lease", &token)], Some(b"{}")), 412, "fence_stale");
+        }
+        // As a credential it is for its environment alone.
+        let lease = scene.acquire(&scene.ann, json!({ "bind": "token" }));
+        let holder = server.http_as(Some(&text(&lease, "token")));
+        refused(&holder.post(ENVIRONMENTS, json!({ "name": "another" })), 403, "forbidden");
+        refused(&holder.post(ACQUIRE, json!({})), 403, "forbidden");
+    });
+}
+
+#[test]
+fn who_leaves_the_project_holds_nothing_in_it() {
+    on_both_stores(&[], |server| {
+        let scene = Scene::new(server, json!({ "lease": { "lock_delay": "0s" } }));
+        let lease = scene.acquire(&scene.ann, json!({ "lease_ttl": "1h" }));
+        let removed = scene.owner.delete(&format!("/v1/projects/default/members/{}", text(&lease, "principal_id")));
+        assert_eq!(removed.status, 204);
+        assert_eq!(scene.lease(&text(&lease, "id"))["status"], "revoked");
+        scene.acquire(&scene.ben, json!({}));
+    });
+}
+
+/// A sandbox that two environments share has one lease, whichever of them is asked.
+#[test]
+fn two_environments_on_one_sandbox_share_its_lease() {
+    on_both_stores(&[], |server| {
+        let scene = Scene::new(server, json!({}));
+        let sandbox = text(&expect(&scene.owner.get(&scene.path("")), 200), "sandbox_id");
+        let open = json!({ "name": "twin", "sandbox_id": sandbox, "spec": { "lease": { "policy": "open" } } });
+        let twin = text(&create(&scene.owner, open), "id");
+        let lease = scene.acquire(&scene.ann, json!({}));
+        let theirs = Scene { owner: scene.owner.clone(), ann: scene.ann.clone(), ben: scene.ben.clone(), environment: twin.clone() };
+        refused(&theirs.ask(&scene.ben, json!({})), 409, "lease_held");
+        refused(&theirs.exec(&scene.ben, None, &["true"]), 409, "lease_held");
+        expect(&theirs.exec(&scene.ann, None, &["true"]), 200);
+        let both = json!({ "environment_ids": [scene.environment, twin] });
+        refused(&scene.ann.post(ACQUIRE, both), 400, "invalid_field");
+        scene.release(&scene.ann, &lease);
+        let next = expect(&theirs.ask(&scene.ben, json!({})), 200);
+        assert_eq!(next["lease"]["fence"], 2);
+    });
+}

@@ -13,11 +13,11 @@ use futures::FutureExt;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
-use stead_app::identity::access::{Admitted, Arrival};
+use stead_app::identity::access::{Admitted, Arrival, ended_lease};
 use stead_app::{Access, Entered, Presented};
 use stead_domain::ids::RequestId;
 use stead_domain::lease::{LeaseToken, TOKEN_PREFIX};
-use stead_domain::principal::{Caller, Idempotency};
+use stead_domain::principal::{Caller, Credential, Idempotency};
 use stead_domain::{Code, Error};
 
 use crate::listen::Peer;
@@ -161,6 +161,9 @@ async fn admit(state: &State, request: Request, route: &str) -> Result<(Request,
         None => None,
     };
     let mut admitted = verdict.outcome?;
+    if let Admitted::Caller(caller) | Admitted::Entered(Entered { caller, .. }) = &admitted {
+        check_lease(caller, &parts.method, route)?;
+    }
     // Only now, for who was let in: the body of what can be repeated is read here, everything else by its handler.
     let request_body = match idempotency_key(&parts)? {
         Some(key) => {
@@ -207,6 +210,23 @@ fn presented(headers: &HeaderMap, peer: Option<&Peer>, state: &State) -> Result<
             .suggestion("send `Authorization: Bearer stk_…`")),
         _ => Ok(Presented::Nothing),
     }
+}
+
+/// What an ended lease, or the token of one as a credential, may still ask for.
+fn check_lease(caller: &Caller, method: &Method, route: &str) -> Result<(), Error> {
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    // Its end can be asked for once more, and what came of it.
+    let of_a_lease = route.contains("/leases/{lease_id}");
+    if caller.lease_is_over && !reads && !of_a_lease {
+        return Err(ended_lease());
+    }
+    let elsewhere = !route.contains("{environment_id}") && !of_a_lease;
+    if matches!(caller.credential, Credential::Lease { .. }) && !reads && elsewhere {
+        return Err(
+            Error::new(Code::Forbidden, "the token of a lease is for work in its environment").suggestion("use an API key for this")
+        );
+    }
+    Ok(())
 }
 
 /// The token of a lease that came beside the credential.

@@ -1,7 +1,7 @@
 //! Leases, those that have ended among them.
 
 use stead_domain::Timestamp;
-use stead_domain::ids::{EnvironmentId, HostId, LeaseId, ProjectId, SandboxId};
+use stead_domain::ids::{EnvironmentId, HostId, LeaseId, PrincipalId, ProjectId, SandboxId};
 use stead_domain::lease::{Deadline, EndRecord, Lease, LeaseRecord, LeaseStage, Stage, Whereabouts};
 use stead_domain::page::PageRequest;
 
@@ -155,6 +155,14 @@ pub async fn find_in(unit: &mut Unit, project: ProjectId, id: LeaseId) -> Result
 /// Those of a sandbox that have not ended.
 pub async fn live(unit: &mut Unit, sandbox: SandboxId) -> Result<Vec<LeaseRecord>> {
     unit.fetch(select!("sandbox_id = $1 AND ended_at IS NULL ORDER BY id"), &[sandbox.into()]).await?.iter().map(read).collect()
+}
+
+/// Those that somebody holds in a project.
+pub async fn live_of(unit: &mut Unit, project: ProjectId, principal: PrincipalId) -> Result<Vec<LeaseRecord>> {
+    let rows = unit
+        .fetch(select!("project_id = $1 AND principal_id = $2 AND ended_at IS NULL ORDER BY id"), &[project.into(), principal.into()])
+        .await?;
+    rows.iter().map(read).collect()
 }
 
 /// The latest of a sandbox that has ended and could change something.

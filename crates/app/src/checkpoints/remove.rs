@@ -27,6 +27,9 @@ pub(crate) struct Unneeded {
 impl App {
     pub async fn delete_checkpoint(&self, entered: &Entered, environment: EnvironmentId, id: CheckpointId) -> Result<()> {
         let found = self.get_environment(entered, environment).await?;
+        if found.status.is_live() {
+            self.knock(entered, &found).await?;
+        }
         let (context, entered) = (self.context.clone(), entered.clone());
         let layers = self
             .store

@@ -15,6 +15,7 @@ use tokio::sync::OwnedRwLockWriteGuard;
 use super::compact::MOST;
 use crate::audit::{Act, record, record_own};
 use crate::checkpoints::Keeper;
+use crate::environments::settled_activity;
 use crate::leases::{Office, Right, hold_in};
 use crate::place::Place;
 use crate::processes::{check_usable, premises};
@@ -63,7 +64,7 @@ impl App {
         let mut runs = false;
         for other in &all {
             // What a command left behind in the background counts as well.
-            let running = place.activity(*other).await?.map_or(0, |activity| activity.processes + activity.background);
+            let running = settled_activity(place, *other).await?.map_or(0, |activity| activity.processes + activity.background);
             if running > 0 && on_running == OnRunning::Busy {
                 return Err(busy(environment, running));
             }

@@ -1,6 +1,7 @@
 //! Life: an environment wakes for its first command, sleeps when it is told to, and is asleep before it goes.
 
 use std::future::Future;
+use std::time::Duration;
 
 use stead_domain::environment::Environment;
 use stead_domain::ids::EnvironmentId;
@@ -13,7 +14,7 @@ use stead_store::processes::{self, ProcessFilter};
 use crate::audit::{Act, record};
 use crate::idempotency::Outcome;
 use crate::patience::within;
-use crate::place::{Activity, Place};
+use crate::place::{Activity, Place, PlaceError};
 use crate::processes::{Ground, check_usable, premises};
 use crate::{App, Entered};
 
@@ -57,7 +58,7 @@ impl App {
             let (environment, ground) = app.awake_or_not(&whose, id).await?;
             app.knock_again(&whose, &environment).await?;
             let place = ground.place()?;
-            let activity = place.activity(id).await?.unwrap_or_default();
+            let activity = settled_activity(place, id).await?.unwrap_or_default();
             if !force && let Some(what) = in_the_way(&activity) {
                 return Err(Error::new(Code::Conflict, format!("{what} in environment `{}`", environment.name))
                     .detail("processes", activity.processes)
@@ -163,6 +164,19 @@ impl App {
             }
         }
     }
+}
+
+/// What runs in an environment. Whoever wrote a file has said that it is done a moment before it is gone: that moment is waited for.
+pub(crate) async fn settled_activity(place: &dyn Place, id: EnvironmentId) -> std::result::Result<Option<Activity>, PlaceError> {
+    for pause in [2, 5, 10, 20, 40] {
+        match place.activity(id).await? {
+            Some(activity) if activity.processes == 0 && activity.background > 0 => {
+                tokio::time::sleep(Duration::from_millis(pause)).await;
+            }
+            activity => return Ok(activity),
+        }
+    }
+    place.activity(id).await
 }
 
 /// What keeps an environment from sleeping by itself.

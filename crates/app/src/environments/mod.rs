@@ -13,6 +13,7 @@ mod versions;
 
 pub use create::NewEnvironment;
 pub(crate) use delete::begin_destroying;
+pub(crate) use life::settled_activity;
 pub use read::EnvironmentQuery;
 pub use update::EnvironmentEdit;
 pub use versions::VersionDiff;

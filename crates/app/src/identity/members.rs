@@ -117,8 +117,10 @@ impl App {
 
     /// Takes a member out; its keys in the project die with it.
     pub async fn remove_member(&self, entered: &Entered, principal: PrincipalId) -> Result<()> {
-        let (context, entered) = (self.context.clone(), entered.clone());
-        self.store
+        let (context, whose) = (self.context.clone(), entered);
+        let entered = entered.clone();
+        let removed: Result<()> = self
+            .store
             .write(move |unit| {
                 Box::pin(async move {
                     projects::lock(unit, entered.project).await?.ok_or_else(|| Error::not_found("project", &entered.handle))?;
@@ -132,7 +134,10 @@ impl App {
                     Ok(members::delete(unit, entered.project, principal).await?)
                 })
             })
-            .await
+            .await;
+        removed?;
+        self.end_leases_of(whose, principal).await;
+        Ok(())
     }
 }
 

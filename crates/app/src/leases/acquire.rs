@@ -188,7 +188,8 @@ impl AcquireEnvironment {
     }
 
     /// What is asked of this environment.
-    fn of(&self, app: &App, caller: &Caller, environment: Environment, quiet: Quiet) -> Result<Request> {
+    fn of(&self, app: &App, entered: &Entered, environment: Environment, quiet: Quiet) -> Result<Request> {
+        let caller = &entered.caller;
         let policy = environment.spec.lease.clone().unwrap_or_default();
         let bind = self.bind.unwrap_or(LeaseBind::Principal);
         let ttl = self.lease_ttl.unwrap_or(match bind {
@@ -203,6 +204,9 @@ impl AcquireEnvironment {
         let at_release = self.at_release.or(policy.at_release).filter(|_| mode == LeaseMode::Exclusive);
         if at_release == Some(AtRelease::Clean) && environment.spec.bound_workspace().is_some() {
             return Err(Error::field("at_release", "the workspace is a directory of the host's, which is never emptied by itself"));
+        }
+        if at_release == Some(AtRelease::Destroy) {
+            may_destroy(entered, &environment)?;
         }
         let terms = Terms {
             holder_type: self.holder_type,
@@ -249,7 +253,7 @@ impl App {
             // Whoever keeps it may not answer: then nobody is let in, and whoever waits does.
             let _ = self.confirm(&environment).await;
             let quiet = self.ask_for_quiet(&environment).await;
-            requests.push(asked.of(self, &entered.caller, environment, quiet)?);
+            requests.push(asked.of(self, &entered, environment, quiet)?);
         }
         // In the order of the sandboxes, which is what is locked: two who ask for the same ones never wait for each other.
         requests.sort_by_key(|request| request.environment.sandbox_id);
@@ -460,6 +464,16 @@ impl App {
         let ticket = ticket.ok_or_else(|| super::held::unknown(lease))?;
         Ok(Acquired { reply: AcquireReply { environment: None, lease: None, items: Vec::new(), ticket: Some(ticket) } })
     }
+}
+
+/// Who may delete an environment may have it deleted: an owner, or who made it.
+pub(super) fn may_destroy(entered: &Entered, environment: &Environment) -> Result<()> {
+    if entered.role.covers(Role::Owner) || environment.created_by == Some(entered.caller.principal) {
+        return Ok(());
+    }
+    Err(Error::new(Code::Forbidden, "only an owner of the project, or who made the environment, may have it deleted")
+        .detail("field", "at_release")
+        .suggestion("say `at_release: clean` to empty it, or ask an owner"))
 }
 
 /// Why a unit was given up, and over which of the environments.

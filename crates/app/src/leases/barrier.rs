@@ -15,6 +15,7 @@ use super::deciding::{Asked, Decided, decide_in};
 use super::underway::Quiet;
 use super::work::is_wanted;
 use crate::App;
+use crate::environments::settled_activity;
 use crate::patience::within;
 use crate::place::{Barrier, Place, PlaceError, Warrant};
 
@@ -341,7 +342,7 @@ impl App {
         let (Ok(place), Ok(all)) = (ground.place(), self.sharers(environment).await) else { return Quiet::Unknown };
         for id in all {
             // Whoever keeps it and does not answer at once is busy, or stands still.
-            let asked = tokio::time::timeout(ASKED, place.activity(id)).await;
+            let asked = tokio::time::timeout(ASKED, settled_activity(place, id)).await;
             match asked.unwrap_or_else(|_| Err(PlaceError::Failed("it did not answer".to_owned()))) {
                 Ok(None) => {}
                 Ok(Some(activity)) if activity.processes + activity.background == 0 => {}

@@ -119,6 +119,12 @@ impl App {
         if record.end.is_none() {
             let environment = self.load(record.of.environment_id).await?;
             if let Some(at_release) = request.at_release {
+                if !is_holder(&entered, &record) && !entered.role.covers(Role::Owner) {
+                    return Err(not_the_holder(&record));
+                }
+                if at_release == AtRelease::Destroy {
+                    super::acquire::may_destroy(&entered, &environment)?;
+                }
                 if at_release == AtRelease::Clean && environment.spec.bound_workspace().is_some() {
                     return Err(Error::field("at_release", "the workspace is a directory of the host's, which is never emptied by itself"));
                 }
@@ -185,8 +191,20 @@ impl App {
             identity: None,
         };
         let sandbox = record.of.sandbox_id;
-        let decided: Option<Decided> =
-            self.store.write(move |unit| Box::pin(async move { decide_in(unit, &office, sandbox, None, asked).await })).await?;
+        let decided: Option<Decided> = self
+            .store
+            .write(move |unit| {
+                Box::pin(async move {
+                    // What runs goes on; a file that is half written is nobody's to take over.
+                    if office.underway.is_busy(sandbox, None) {
+                        return Err(Error::new(Code::Conflict, "something is just being written or started in the environment")
+                            .recoverable(true)
+                            .suggestion("wait until that is over, and hand the lease on then"));
+                    }
+                    decide_in(unit, &office, sandbox, None, asked).await
+                })
+            })
+            .await?;
         let decided = decided.ok_or_else(|| no_sandbox(&environment))?;
         self.follow_up(&decided);
         match decided.answer {
@@ -221,5 +239,21 @@ impl App {
                 })
             })
             .await
+    }
+}
+
+impl App {
+    /// Somebody does not belong to the project any more, or only looks: what it holds there ends.
+    pub(crate) async fn end_leases_of(&self, entered: &Entered, principal: PrincipalId) {
+        let project = entered.project;
+        let held: Result<Vec<LeaseRecord>> =
+            self.store.read(move |unit| Box::pin(async move { Ok(leases::live_of(unit, project, principal).await?) })).await;
+        for record in held.unwrap_or_default() {
+            let event = Event::Break { lease: record.lease.id };
+            let reason = Some("its holder may not change anything in the project any more".to_owned());
+            if let Err(error) = self.decide_on(entered, &record, event, reason, Quiet::Unknown).await {
+                tracing::warn!(lease = %record.lease.id, %error, "the lease of somebody who left could not be ended");
+            }
+        }
     }
 }

@@ -84,7 +84,17 @@ async fn stop_everything(invocation: &Invocation<'_>, settings: &Settings) -> Re
         for environment in process::find::environments(&client).await? {
             // One that nothing can run in, or on another host, is not ours to stop.
             if client.get_activity(environment.id).await.is_ok_and(|activity| activity.awake) {
-                client.stop_environment(environment.id).await?;
+                let stopped = client.stop_environment(environment.id).await;
+                // Whoever holds it is told why it ends.
+                if let Err(error) = &stopped
+                    && error.code() == Code::LeaseHeld
+                    && let Some(lease) = error.details().get("lease_id").and_then(Value::as_str).and_then(|id| id.parse().ok())
+                {
+                    client.break_lease(lease, "the server was stopped with everything in it").await?;
+                    client.stop_environment(environment.id).await?;
+                } else {
+                    stopped?;
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stead_client::Client;
+use stead_client::{Client, ClientError};
 use stead_domain::{Code, Error};
 
 use super::{process, status};
@@ -86,9 +86,10 @@ async fn stop_everything(invocation: &Invocation<'_>, settings: &Settings) -> Re
             if client.get_activity(environment.id).await.is_ok_and(|activity| activity.awake) {
                 let stopped = client.stop_environment(environment.id).await;
                 // Whoever holds it is told why it ends.
-                if let Err(error) = &stopped
-                    && error.code() == Code::LeaseHeld
-                    && let Some(lease) = error.details().get("lease_id").and_then(Value::as_str).and_then(|id| id.parse().ok())
+                if let Err(ClientError::Reply { body, .. }) = &stopped
+                    && body.error.code == Code::LeaseHeld.as_str()
+                    && let Some(lease) =
+                        body.error.details.as_ref().and_then(|details| details.get("lease_id")?.as_str()).and_then(|id| id.parse().ok())
                 {
                     client.break_lease(lease, "the server was stopped with everything in it").await?;
                     client.stop_environment(environment.id).await?;

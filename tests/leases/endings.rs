@@ -28,8 +28,8 @@ fn a_release_seals_or_empties_or_removes_as_its_holder_asked() {
     expect(&restored, 200);
     assert_eq!(scene.printed(&scene.ann, None, "cat f"), "one\n", "a checkpoint outlives that");
 
-    let lease = scene.acquire(&scene.ben, json!({}));
-    let released = expect(&act(&scene.ben, &lease, "release", None, json!({ "at_release": "destroy" })), 200);
+    let lease = scene.acquire(&scene.owner, json!({}));
+    let released = expect(&act(&scene.owner, &lease, "release", None, json!({ "at_release": "destroy" })), 200);
     assert_eq!(released["status"], "released");
     until("the environment's end", || expect(&scene.owner.get(&scene.path("")), 200)["status"] == "destroyed");
 }

@@ -13,7 +13,7 @@ use futures::FutureExt;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
-use stead_app::identity::access::{Admitted, Arrival, ended_lease};
+use stead_app::identity::access::{Admitted, Arrival, lease_has_ended};
 use stead_app::{Access, Entered, Presented};
 use stead_domain::ids::RequestId;
 use stead_domain::lease::{LeaseToken, TOKEN_PREFIX};
@@ -217,8 +217,8 @@ fn check_lease(caller: &Caller, method: &Method, route: &str) -> Result<(), Erro
     let reads = matches!(*method, Method::GET | Method::HEAD);
     // Its end can be asked for once more, and what came of it.
     let of_a_lease = route.contains("/leases/{lease_id}");
-    if caller.lease_is_over && !reads && !of_a_lease {
-        return Err(ended_lease());
+    if let Some(how) = caller.lease_ended.as_ref().filter(|_| !reads && !of_a_lease) {
+        return Err(lease_has_ended(how));
     }
     let elsewhere = !route.contains("{environment_id}") && !of_a_lease;
     if matches!(caller.credential, Credential::Lease { .. }) && !reads && elsewhere {

@@ -93,7 +93,7 @@ impl App {
             let_into: None,
             idempotency: None,
             lease: None,
-            lease_is_over: false,
+            lease_ended: None,
         };
         let entered = Entered { caller, project: project.id, handle: project.handle, role: Role::Owner };
         let new = NewEnvironment {

@@ -82,8 +82,8 @@ pub struct Caller {
     pub idempotency: Option<Idempotency>,
     /// The lease whose token it presented. It decides alone, whoever the caller is.
     pub lease: Option<LeaseId>,
-    /// That lease has ended: whoever presents it changes nothing any more.
-    pub lease_is_over: bool,
+    /// How that lease ended, if it has: whoever presents it changes nothing any more.
+    pub lease_ended: Option<String>,
 }
 
 /// An `Idempotency-Key`, and what the request was.

@@ -141,11 +141,11 @@ impl App {
 
 async fn identify(unit: &mut Unit, presented: Presented, arrival: Arrival, now: stead_domain::Timestamp) -> Result<Caller> {
     let operator: Option<PrincipalId> = settings::get(unit, OPERATOR).await?.and_then(|id| id.parse().ok());
-    let mut lease_is_over = false;
+    let mut lease_ended = None;
     let mut lease = match &arrival.lease {
         Some(token) => {
             let record = presented_lease(unit, &token.0).await?;
-            lease_is_over = record.end.is_some();
+            lease_ended = record.end.as_ref().map(ToString::to_string);
             Some(record.lease.id)
         }
         None => None,
@@ -167,7 +167,7 @@ async fn identify(unit: &mut Unit, presented: Presented, arrival: Arrival, now: 
             if claimed.is_some_and(|claimed| Some(claimed) != handle.as_deref()) {
                 return Err(unauthorized("the lease is of another project than the one appended to its token"));
             }
-            lease_is_over = record.end.is_some();
+            lease_ended = record.end.as_ref().map(ToString::to_string);
             // A moment longer, so that a release whose reply was lost can be repeated; what it changes is refused all the same.
             if record.end.is_some_and(|end| end.at.plus(TOLD_AGAIN) <= now) {
                 return Err(ended_lease());
@@ -202,7 +202,7 @@ async fn identify(unit: &mut Unit, presented: Presented, arrival: Arrival, now: 
         let_into: None,
         idempotency: None,
         lease,
-        lease_is_over,
+        lease_ended,
     })
 }
 
@@ -277,7 +277,13 @@ async fn presented_lease(unit: &mut Unit, token: &str) -> Result<LeaseRecord> {
     record.filter(|record| record.token_hash.as_deref() == Some(hash.as_str())).ok_or_else(ended_lease)
 }
 
-pub fn ended_lease() -> Error {
+/// What whoever presents an ended lease is told.
+pub fn lease_has_ended(how: &str) -> Error {
+    Error::new(Code::FenceStale, format!("the lease that was presented has ended: {how}"))
+        .suggestion("acquire the environment anew; what ran under the lease has been stopped, and `stead logs` has what it printed")
+}
+
+fn ended_lease() -> Error {
     Error::new(Code::FenceStale, "the lease that was presented has ended, or was never given out")
         .suggestion("acquire the environment anew; leave out `Stead-Lease` to act without a lease")
 }

@@ -238,13 +238,11 @@ impl App {
                     Some(lease) => self.ended_how(lease).await,
                     None => None,
                 };
-                let message = match ended {
-                    Some(how) => format!("the lease that was presented has ended: {how}"),
-                    None => "the lease that was presented is none of this environment's".to_owned(),
-                };
-                Error::new(Code::FenceStale, message).suggestion(
-                    "acquire the environment anew; what ran under the lease has been stopped, and `stead logs` has what it printed",
-                )
+                match ended {
+                    Some(how) => crate::identity::access::lease_has_ended(&how),
+                    None => Error::new(Code::FenceStale, "the lease that was presented is none of this environment's")
+                        .suggestion("present the token of a lease of this environment, or acquire it"),
+                }
             }
             Refusal::ReadOnly => Error::new(Code::LeaseReadOnly, "a shared lease reads, and changes nothing")
                 .suggestion("release it and acquire the environment with `mode: exclusive`"),

@@ -204,9 +204,7 @@ impl App {
     pub(super) async fn ended_how(&self, lease: LeaseId) -> Option<String> {
         let found: Result<Option<LeaseRecord>> =
             self.store.read(move |unit| Box::pin(async move { Ok(leases::find(unit, lease).await?) })).await;
-        let end = found.ok()??.end?;
-        let reason = end.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-        Some(format!("{} at {}{reason}", end.how, end.at))
+        found.ok()??.end.map(|end| end.to_string())
     }
 }
 

@@ -81,7 +81,7 @@ impl App {
                 let_into: Some((project, Role::Member)),
                 idempotency: None,
                 lease: None,
-                lease_is_over: false,
+                lease_ended: None,
             };
             let left = token.left(now);
             let guest = PortGuest { project, caller: self.as_operator(caller).await?, token: Some((text, left)) };

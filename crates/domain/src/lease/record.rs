@@ -65,6 +65,14 @@ pub struct EndRecord {
     pub reason: Option<String>,
 }
 
+/// As people are told.
+impl std::fmt::Display for EndRecord {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} at {}", self.how, self.at)?;
+        self.reason.as_ref().map_or(Ok(()), |reason| write!(formatter, " ({reason})"))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketRecord {
     pub ticket: Ticket,

@@ -17,6 +17,8 @@ use crate::App;
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// On a database that others write to as well.
 const SHARED: Duration = Duration::from_millis(250);
+/// How often it looks at what is due before it draws breath.
+const ROUNDS: usize = 20;
 /// How often it asks for barriers that were not through, and for leases under which nothing runs any more.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// How long ended tickets, and leases that calls took for themselves, are remembered.
@@ -51,7 +53,7 @@ impl App {
         let mut swept: Option<tokio::time::Instant> = None;
         loop {
             let next = match self.keep_leases().await {
-                Ok(next) => next.map_or(most, |next| most.min(Duration::from_millis(next))),
+                Ok(next) => next.map_or(most, |next| most.min(Duration::from_millis(next.max(1)))),
                 Err(error) => {
                     tracing::warn!(%error, cause = error.internal_cause(), "leases could not be looked after; it is tried again");
                     Duration::from_secs(1)
@@ -73,7 +75,7 @@ impl App {
 
     /// Looks at every sandbox where something is due, and tells when the next is.
     pub async fn keep_leases(&self) -> Result<Option<u64>> {
-        loop {
+        for _ in 0..ROUNDS {
             self.lease_keeper.next.store(u64::MAX, Ordering::Release);
             let host = self.host;
             let (due, next) =
@@ -92,6 +94,7 @@ impl App {
                 return Err(error);
             }
         }
+        Ok(Some(0))
     }
 
     /// Brings one sandbox up to the moment.

@@ -35,7 +35,7 @@ async fn a_process_is_started_read_waited_for_and_removed() {
     new.stdin = Some(StdinMode::Open);
     new.timeout = Some("1h".parse().unwrap());
     let process = client.start_process(environment, &new).await.unwrap();
-    assert_eq!((process.status, process.argv.as_slice(), process.fence), (ProcessStatus::Running, &["sleep".to_owned()][..], 0));
+    assert_eq!((process.status, process.argv.as_slice(), process.fence), (ProcessStatus::Running, &["sleep".to_owned()][..], 1));
     assert_eq!(client.get_process(environment, process.id).await.unwrap(), process);
     let still = client.wait_for_process(environment, process.id, Duration::from_millis(50)).await.unwrap();
     assert_eq!(still.status, ProcessStatus::Running);

@@ -47,8 +47,12 @@ async fn a_shell_needs_one_connection() {
     let environment = house.environment().await;
     let mut new = command(&["cat"]);
     new.terminal = Some(TerminalSize { rows: 24, cols: 80 });
-    let id = house.client().start_process(environment, &new).await.unwrap().id;
     let key = house.key(Role::Member).await;
+    // Whoever started it holds the environment for as long as it runs: nobody else types into it.
+    let id = house.client_as(Some(&key)).start_process(environment, &new).await.unwrap().id;
+    let mut stranger = connect(&house, environment, id, None).await;
+    say(&mut stranger, json!({ "stdin": { "offset": 0, "data": "x", "encoding": "utf-8" } })).await;
+    assert_eq!(hear(&mut stranger).await.unwrap()["refused"]["code"], "lease_held");
     let mut socket = connect(&house, environment, id, Some(&key)).await;
     say(&mut socket, json!({ "stdin": { "offset": 0, "data": "aGkK", "encoding": "base64" } })).await;
     let mut heard = [hear(&mut socket).await.unwrap(), hear(&mut socket).await.unwrap()];

@@ -93,14 +93,20 @@ impl Cursor {
 /// A directory in this one: a link to one is none, and what is mounted over it is not entered.
 fn enter(at: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
+    let mut moved = 0;
     loop {
         match openat2(at, name, FLAGS, Mode::empty(), resolve) {
             // Something was renamed at the same moment.
             Err(Errno::AGAIN) => {}
+            // Moved out of this directory at the same moment; or something is mounted there, which stays so.
+            Err(Errno::XDEV) if moved < MOVED => moved += 1,
             outcome => return Ok(outcome?),
         }
     }
 }
+
+/// How often a directory may be moved away just when it is entered.
+const MOVED: usize = 16;
 
 pub fn identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)

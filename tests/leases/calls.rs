@@ -241,7 +241,11 @@ fn who_leaves_the_project_holds_nothing_in_it() {
         let removed = scene.owner.delete(&format!("/v1/projects/default/members/{}", text(&lease, "principal_id")));
         assert_eq!(removed.status, 204);
         assert_eq!(scene.lease(&text(&lease, "id"))["status"], "revoked");
-        scene.acquire(&scene.ben, json!({}));
+        // Whoever may only look from now on holds nothing either.
+        let lease = scene.acquire(&scene.ben, json!({}));
+        let member = format!("/v1/projects/default/members/{}", text(&lease, "principal_id"));
+        expect(&scene.owner.patch(&member, json!({ "role": "viewer" })), 200);
+        assert_eq!(scene.lease(&text(&lease, "id"))["status"], "revoked");
     });
 }
 

@@ -138,12 +138,6 @@ pub async fn set_terms(unit: &mut Unit, id: LeaseId, terms: &stead_domain::lease
     Ok(())
 }
 
-/// Notes why somebody ended it.
-pub async fn set_reason(unit: &mut Unit, id: LeaseId, reason: &str) -> Result<()> {
-    unit.execute("UPDATE leases SET reason = $2 WHERE id = $1 AND reason IS NULL", &[id.into(), reason.into()]).await?;
-    Ok(())
-}
-
 pub async fn find(unit: &mut Unit, id: LeaseId) -> Result<Option<LeaseRecord>> {
     unit.fetch_optional(select!("id = $1"), &[id.into()]).await?.as_ref().map(read).transpose()
 }

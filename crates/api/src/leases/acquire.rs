@@ -26,5 +26,5 @@ pub async fn handler(
     In(entered): In,
     OptionalJson(asked): OptionalJson<AcquireEnvironment>,
 ) -> Result<Response> {
-    acquired(&state.app.acquire_environment(&entered, asked).await?.reply)
+    acquired(&state.app.acquire_environment(&entered, asked).await?)
 }

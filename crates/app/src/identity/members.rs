@@ -96,8 +96,9 @@ impl App {
     }
 
     pub async fn set_role(&self, entered: &Entered, principal: PrincipalId, role: Role) -> Result<Member> {
-        let (context, entered) = (self.context.clone(), entered.clone());
-        self.store
+        let (context, project, entered) = (self.context.clone(), entered.project, entered.clone());
+        let member = self
+            .store
             .write(move |unit| {
                 Box::pin(async move {
                     projects::lock(unit, entered.project).await?.ok_or_else(|| Error::not_found("project", &entered.handle))?;
@@ -112,13 +113,16 @@ impl App {
                     find(unit, entered.project, principal).await
                 })
             })
-            .await
+            .await?;
+        if !role.covers(Role::Member) {
+            self.end_leases_of(project, principal).await;
+        }
+        Ok(member)
     }
 
     /// Takes a member out; its keys in the project die with it.
     pub async fn remove_member(&self, entered: &Entered, principal: PrincipalId) -> Result<()> {
-        let (context, whose) = (self.context.clone(), entered);
-        let entered = entered.clone();
+        let (context, project, entered) = (self.context.clone(), entered.project, entered.clone());
         let removed: Result<()> = self
             .store
             .write(move |unit| {
@@ -136,7 +140,7 @@ impl App {
             })
             .await;
         removed?;
-        self.end_leases_of(whose, principal).await;
+        self.end_leases_of(project, principal).await;
         Ok(())
     }
 }

@@ -85,18 +85,6 @@ pub struct AcquireEnvironment {
     pub tags: Option<Tags>,
 }
 
-/// What came of it: the lease, or a place in the queue.
-#[derive(Clone, Debug)]
-pub struct Acquired {
-    pub reply: AcquireReply,
-}
-
-impl Acquired {
-    pub fn is_granted(&self) -> bool {
-        self.reply.lease.is_some() || !self.reply.items.is_empty()
-    }
-}
-
 /// What is asked of one environment.
 struct Request {
     environment: Environment,
@@ -224,7 +212,7 @@ impl AcquireEnvironment {
 }
 
 impl App {
-    pub async fn acquire_environment(&self, entered: &Entered, asked: AcquireEnvironment) -> Result<Acquired> {
+    pub async fn acquire_environment(&self, entered: &Entered, asked: AcquireEnvironment) -> Result<AcquireReply> {
         asked.check(entered.role)?;
         if let Credential::Lease { .. } = entered.caller.credential {
             return Err(Error::new(Code::Forbidden, "the token of a lease acquires no other").suggestion("acquire it with an API key"));
@@ -233,7 +221,7 @@ impl App {
         self.detached(async move { app.acquire_to_the_end(entered, asked).await }).await
     }
 
-    async fn acquire_to_the_end(&self, entered: Entered, asked: AcquireEnvironment) -> Result<Acquired> {
+    async fn acquire_to_the_end(&self, entered: Entered, asked: AcquireEnvironment) -> Result<AcquireReply> {
         let _one_at_a_time = match idempotency::lock_key(&entered.caller) {
             Some(key) => Some(self.locks.lock(&key).await),
             None => None,
@@ -297,13 +285,13 @@ impl App {
         }
         let mut items = Vec::new();
         for lease in leases {
-            let one = self.as_it_stands(&entered, lease).await?.reply;
+            let one = self.as_it_stands(&entered, lease).await?;
             if let (Some(environment), Some(lease)) = (one.environment, one.lease) {
                 items.push(AcquiredItem { environment, lease });
             }
         }
         items.sort_by_key(|item| item.environment.id);
-        Ok(Acquired { reply: AcquireReply { environment: None, lease: None, items, ticket: None } })
+        Ok(AcquireReply { environment: None, lease: None, items, ticket: None })
     }
 
     /// An environment for who named none. A repetition finds the one that the first request made.
@@ -399,8 +387,8 @@ impl App {
     }
 
     /// What somebody is told who waits, and is next, while what the holder before left is being stopped.
-    async fn fenced_ticket(&self, entered: &Entered, ticket: TicketId) -> Result<Acquired> {
-        Ok(Acquired { reply: self.get_ticket(entered, ticket, StandardDuration::ZERO).await? })
+    async fn fenced_ticket(&self, entered: &Entered, ticket: TicketId) -> Result<AcquireReply> {
+        self.get_ticket(entered, ticket, StandardDuration::ZERO).await
     }
 
     async fn give_up(&self, request: &Request) -> Result<()> {
@@ -410,7 +398,7 @@ impl App {
     }
 
     /// What there is of a lease now: the lease with its token, or the ticket for it.
-    pub(super) async fn as_it_stands(&self, entered: &Entered, lease: LeaseId) -> Result<Acquired> {
+    pub(super) async fn as_it_stands(&self, entered: &Entered, lease: LeaseId) -> Result<AcquireReply> {
         let (office, project) = (self.office(), entered.project);
         let context = self.context.clone();
         let (record, ticket, shown) = self
@@ -457,12 +445,10 @@ impl App {
             }
             shown.token = Some(token);
             let environment = self.show_environment(entered, record.of.environment_id).await?;
-            return Ok(Acquired {
-                reply: AcquireReply { environment: Some(environment), lease: Some(shown), items: Vec::new(), ticket: None },
-            });
+            return Ok(AcquireReply { environment: Some(environment), lease: Some(shown), items: Vec::new(), ticket: None });
         }
         let ticket = ticket.ok_or_else(|| super::held::unknown(lease))?;
-        Ok(Acquired { reply: AcquireReply { environment: None, lease: None, items: Vec::new(), ticket: Some(ticket) } })
+        Ok(AcquireReply { environment: None, lease: None, items: Vec::new(), ticket: Some(ticket) })
     }
 }
 

@@ -1,7 +1,7 @@
 //! What can be done with a lease that is held: renew it, release it, end it for its holder, hand it on.
 
 use stead_domain::definition::AtRelease;
-use stead_domain::ids::{LeaseId, PrincipalId};
+use stead_domain::ids::{LeaseId, PrincipalId, ProjectId};
 use stead_domain::lease::{
     AcquireReply, Answer, BreakRequest, Event, LONGEST_NOTE, LeaseBind, LeaseRecord, LeaseView, Refusal, ReleaseRequest, RenewReply,
     RenewRequest, Stage, Terms, TransferRequest,
@@ -208,7 +208,7 @@ impl App {
         let decided = decided.ok_or_else(|| no_sandbox(&environment))?;
         self.follow_up(&decided);
         match decided.answer {
-            Ok(_) => Ok(self.as_it_stands(entered, successor).await?.reply),
+            Ok(_) => self.as_it_stands(entered, successor).await,
             Err(Refusal::Stale) => Err(self.lease_lost(entered, id).await),
             Err(refusal) => Err(self.refused(entered, &environment, &decided, refusal).await),
         }
@@ -244,14 +244,14 @@ impl App {
 
 impl App {
     /// Somebody does not belong to the project any more, or only looks: what it holds there ends.
-    pub(crate) async fn end_leases_of(&self, entered: &Entered, principal: PrincipalId) {
-        let project = entered.project;
+    pub(crate) async fn end_leases_of(&self, project: ProjectId, principal: PrincipalId) {
         let held: Result<Vec<LeaseRecord>> =
             self.store.read(move |unit| Box::pin(async move { Ok(leases::live_of(unit, project, principal).await?) })).await;
         for record in held.unwrap_or_default() {
-            let event = Event::Break { lease: record.lease.id };
             let reason = Some("its holder may not change anything in the project any more".to_owned());
-            if let Err(error) = self.decide_on(entered, &record, event, reason, Quiet::Unknown).await {
+            // By the server itself: whoever took the role away may have taken away its own.
+            let asked = Asked { reason, ..Asked::by_itself(Event::Break { lease: record.lease.id }) };
+            if let Err(error) = self.decide(record.of.sandbox_id, None, asked, self.office()).await {
                 tracing::warn!(lease = %record.lease.id, %error, "the lease of somebody who left could not be ended");
             }
         }

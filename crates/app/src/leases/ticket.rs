@@ -41,7 +41,7 @@ impl App {
             let record = self.ticket_record(entered, id).await?;
             match record.status {
                 TicketStatus::Granted => {
-                    let granted = self.as_it_stands(entered, record.ticket.lease).await?.reply;
+                    let granted = self.as_it_stands(entered, record.ticket.lease).await?;
                     let active = granted.lease.as_ref().is_none_or(|lease| lease.stage == Some(stead_domain::lease::LeaseStage::Active));
                     if active {
                         return Ok(granted);

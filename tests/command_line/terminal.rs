@@ -74,6 +74,14 @@ impl Screen {
         }
     }
 
+    fn wait_until_raw(&self) {
+        let begun = Instant::now();
+        while !self.is_raw() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "the terminal is never given to the program");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     fn is_raw(&self) -> bool {
         !tcgetattr(&self.slave).unwrap().local_modes.contains(LocalModes::ICANON)
     }
@@ -116,16 +124,14 @@ fn a_terminal_can_be_left_and_come_back_to() {
     // A program that such a key would end, as it ends most.
     screen.type_keys("sh -c 'echo ready; sleep 600; echo over'; echo again\r");
     screen.wait_for("\nready");
-    for _ in 0..3 {
-        screen.type_keys("\x1c");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    screen.type_keys("\x1c\x1c\x1c");
     screen.wait_for("come back with: stead ");
     assert_eq!(screen.child.wait().unwrap().code(), Some(130));
     assert!(!screen.is_raw(), "the terminal is as it was");
     let id = desk.done(&["ps", "--quiet"]).trim().to_owned();
     let mut screen = Screen::open(&desk.command(&["attach", &id]));
-    std::thread::sleep(Duration::from_millis(500));
+    // Before that, the key would be for the command itself.
+    screen.wait_until_raw();
     // One alone goes inside, and ends it there.
     screen.type_keys("\x1c");
     screen.wait_for("\nagain");

@@ -156,8 +156,8 @@ impl<'run> Session<'run> {
                     }
                     Received::Continued => raw.iter().for_each(RawMode::again),
                 },
-                // A keyboard that is gone can no longer leave.
-                Ok(()) = leaving.changed(), if self.terminal && is_typing => break End::Detached(follow.offset()),
+                // Also when the end of the keyboard, which goes with it, was seen first.
+                Ok(()) = leaving.changed(), if self.terminal => break End::Detached(follow.offset()),
                 typed = &mut typing, if is_typing => {
                     is_typing = false;
                     typed?;

@@ -40,10 +40,12 @@ const FIND: &str =
 /// those who wait are told of.
 pub async fn lock(unit: &mut Unit, sandbox: SandboxId, rules: Rules, own: (HostId, i64), head: u64) -> Result<Option<Loaded>> {
     let Some(row) = unit.fetch_locked(FIND, &[sandbox.into()]).await? else { return Ok(None) };
-    let now = unit.moment().await?;
-    if tickets::head(unit, sandbox, 1).await?.first().is_some_and(|first| first.ticket.deadline.era != now.era) {
-        tickets::enter_era(unit, sandbox, now).await?;
+    let loaded = load(unit, sandbox, &row, rules, own, head).await?;
+    if loaded.waiting.first().is_none_or(|first| first.ticket.deadline.era == loaded.now.era) {
+        return Ok(Some(loaded));
     }
+    // Deadlines of a clock that is gone: those who wait begin anew.
+    tickets::enter_era(unit, sandbox, loaded.now).await?;
     load(unit, sandbox, &row, rules, own, head).await.map(Some)
 }
 
@@ -86,6 +88,18 @@ async fn load(unit: &mut Unit, sandbox: SandboxId, row: &Row, rules: Rules, own:
         not_before,
     };
     Ok(Loaded { sandbox, project, provider, host, desk, leases: live, waiting, now, quarantined, cleaning_failures, due, confirmed_in })
+}
+
+/// Whether somebody holds it, and the place has not been told so by the server that is there now. Only of a sandbox of that server's host.
+pub async fn is_unconfirmed(unit: &mut Unit, sandbox: SandboxId, own: (HostId, i64)) -> Result<bool> {
+    let row = unit
+        .fetch_optional(
+            "SELECT 1 FROM sandboxes s WHERE s.id = $1 AND s.destroyed_at IS NULL AND s.host_id = $2 AND (s.confirmed_in IS NULL OR s.confirmed_in <> $3)
+             AND EXISTS (SELECT 1 FROM leases t WHERE t.sandbox_id = s.id AND t.ended_at IS NULL)",
+            &[sandbox.into(), own.0.into(), own.1.into()],
+        )
+        .await?;
+    Ok(row.is_some())
 }
 
 async fn life_of(unit: &mut Unit, host: HostId) -> Result<Option<i64>> {
@@ -148,8 +162,8 @@ async fn due(unit: &mut Unit, loaded: &Loaded, after: &Desk) -> Result<Option<De
     Ok(due)
 }
 
-/// Sandboxes at which something is due, of this era or of another; the next moment when something is, if none is now.
-pub async fn due_now(unit: &mut Unit, host: HostId) -> Result<(Vec<SandboxId>, Option<u64>)> {
+/// Sandboxes at which something is due, of this era or of another; the clock's reading, and the next moment when something is due after it.
+pub async fn due_now(unit: &mut Unit, host: HostId) -> Result<(Vec<SandboxId>, Moment, Option<u64>)> {
     let now = unit.moment().await?;
     let rows = unit
         .fetch(
@@ -161,7 +175,7 @@ pub async fn due_now(unit: &mut Unit, host: HostId) -> Result<(Vec<SandboxId>, O
     let due: Vec<SandboxId> = rows.iter().map(|row| row.reader().parsed()).collect::<Result<_>>()?;
     let next = unit.fetch_optional("SELECT MIN(due) FROM sandboxes WHERE due > $1", &[now.at.into()]).await?;
     let next = next.map_or(Ok(None), |row| row.reader().optional_count())?;
-    Ok((due, next.map(|next| next.saturating_sub(now.at))))
+    Ok((due, now, next))
 }
 
 /// Sandboxes of a host for which a barrier is wanted, or something has to be cleaned up.

@@ -30,6 +30,7 @@ macro_rules! select {
 }
 
 const FIND: &str = select!("t.id = $1");
+const SHARING: &str = select!("t.sandbox_id = $1 AND t.destroyed_at IS NULL ORDER BY t.id");
 const FIND_IN_PROJECT: &str = select!("t.project_id = $1 AND t.id = $2");
 
 fn read(row: &Row) -> Result<Environment> {
@@ -276,6 +277,11 @@ pub async fn of_sandbox(unit: &mut Unit, sandbox: SandboxId) -> Result<Vec<Envir
     let rows =
         unit.fetch("SELECT id FROM environments WHERE sandbox_id = $1 AND destroyed_at IS NULL ORDER BY id", &[sandbox.into()]).await?;
     rows.iter().map(|row| row.reader().parsed()).collect()
+}
+
+/// The same, whole.
+pub async fn sharing(unit: &mut Unit, sandbox: SandboxId) -> Result<Vec<Environment>> {
+    unit.fetch(SHARING, &[sandbox.into()]).await?.iter().map(read).collect()
 }
 
 /// All of a project that are not gone, for the project's own deletion.

@@ -160,11 +160,13 @@ pub async fn live_of(unit: &mut Unit, project: ProjectId, principal: PrincipalId
 }
 
 /// The latest of a sandbox that has ended and could change something.
-pub async fn previous(unit: &mut Unit, sandbox: SandboxId, before: u64) -> Result<Option<LeaseRecord>> {
+pub async fn previous(unit: &mut Unit, project: ProjectId, sandbox: SandboxId, before: u64) -> Result<Option<LeaseRecord>> {
     let row = unit
         .fetch_optional(
-            select!("sandbox_id = $1 AND ended_at IS NOT NULL AND mode = 'exclusive' AND fence < $2 ORDER BY fence DESC LIMIT 1"),
-            &[sandbox.into(), before.into()],
+            select!(
+                "project_id = $1 AND sandbox_id = $2 AND fence < $3 AND ended_at IS NOT NULL AND mode = 'exclusive' ORDER BY fence DESC LIMIT 1"
+            ),
+            &[project.into(), sandbox.into(), before.into()],
         )
         .await?;
     row.as_ref().map(read).transpose()

@@ -22,23 +22,29 @@ impl App {
 
     /// The record, and beside it what only the place knows now.
     pub async fn show_environment(&self, entered: &Entered, id: EnvironmentId) -> Result<Environment> {
-        let mut environment = self.get_environment(entered, id).await?;
-        let context = self.context.clone();
-        environment = self
+        let (context, project) = (self.context.clone(), entered.project);
+        let found = self
             .store
             .glance(move |unit| {
                 Box::pin(async move {
-                    add_holders(unit, &context, std::slice::from_mut(&mut environment)).await?;
-                    Ok::<_, Error>(environment)
+                    let mut found = environments::find(unit, project, id).await?;
+                    if let Some(environment) = &mut found {
+                        add_holders(unit, &context, std::slice::from_mut(environment)).await?;
+                    }
+                    Ok::<_, Error>(found)
                 })
             })
             .await?;
+        self.with_place(self.dress(found.ok_or_else(|| unknown(id))?)).await
+    }
+
+    /// Adds what only the place knows. One that cannot be asked takes nothing away from the record.
+    pub(crate) async fn with_place(&self, mut environment: Environment) -> Result<Environment> {
         let provider = environment.runtime.provider.unwrap_or(environment.provider);
         if environment.status.is_live()
             && let Ok(ground) = self.ground(provider, environment.runtime.host)
         {
-            // A place that cannot be asked takes nothing away from the record.
-            environment.runtime.draining = within(ground.place()?.is_draining(id)).await.unwrap_or(false);
+            environment.runtime.draining = within(ground.place()?.is_draining(environment.id)).await.unwrap_or(false);
         }
         Ok(environment)
     }

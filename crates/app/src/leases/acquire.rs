@@ -8,23 +8,24 @@ use stead_domain::duration::Duration;
 use stead_domain::environment::{BoundToType, Environment, EnvironmentMode, Lifetime, Purpose, Scope, TemplateId};
 use stead_domain::ids::{EnvironmentId, LeaseId, TicketId};
 use stead_domain::lease::{
-    AcquireReply, AcquiredItem, Answer, Event, LONGEST_NOTE, LeaseBind, LeaseMode, LeaseView, MOST_PRIORITY, Moment, OnBusy, Terms, Ticket,
+    AcquireReply, AcquiredItem, Answer, Event, LONGEST_NOTE, LeaseBind, LeaseMode, MOST_PRIORITY, Moment, OnBusy, Terms, Ticket,
     TicketStatus, Wanted, Whereabouts,
 };
 use stead_domain::principal::{Caller, Credential, Idempotency, Role};
 use stead_domain::provider::ProviderName;
 use stead_domain::tags::Tags;
 use stead_domain::{Code, Error, Result, names};
-use stead_store::{Unit, leases, tickets};
+use stead_store::{Unit, environments, leases, tickets};
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use super::deciding::{Asked, Decided, decide_in, token_hash, token_of};
+use super::deciding::{Asked, Decided, decide_in, token_hash};
 use super::entering::{PATIENCE, check_quarantine};
+use super::standing::{Standing, standing_in};
+use super::surroundings::surroundings_in;
 use super::underway::Quiet;
-use super::view::{Names, previous, ticket_view, view};
 use super::{Office, no_sandbox, whereabouts};
-use crate::environments::NewEnvironment;
+use crate::environments::{NewEnvironment, unknown};
 use crate::idempotency::{self, Claim, Outcome};
 use crate::processes::check_usable;
 use crate::{App, Entered};
@@ -97,7 +98,8 @@ struct Request {
 
 /// What the unit came to.
 enum Written {
-    Decided(Vec<Decided>),
+    /// With how it stands, for each that was granted at once.
+    Decided(Vec<(Decided, Option<Standing>)>),
     /// These leases, or the ticket for one, are what the first request with the key came to.
     Before(Vec<LeaseId>),
 }
@@ -236,11 +238,20 @@ impl App {
         ids.dedup();
         let mut requests = Vec::new();
         for id in ids {
-            let environment = self.get_environment(&entered, id).await?;
+            let (office, project) = (self.office(), entered.project);
+            let (environment, surroundings) = self
+                .store
+                .glance(move |unit| {
+                    Box::pin(async move {
+                        let environment = environments::find(unit, project, id).await?.ok_or_else(|| unknown(id))?;
+                        let surroundings = surroundings_in(unit, &office, &environment).await?;
+                        Ok::<_, Error>((environment, surroundings))
+                    })
+                })
+                .await?;
             check_usable(&environment)?;
             // Whoever keeps it may not answer: then nobody is let in, and whoever waits does.
-            let _ = self.confirm(&environment).await;
-            let quiet = self.ask_for_quiet(&environment).await;
+            let quiet = self.confirmed_quiet(&environment, &surroundings).await.unwrap_or_default();
             requests.push(asked.of(self, &entered, environment, quiet)?);
         }
         // In the order of the sandboxes, which is what is locked: two who ask for the same ones never wait for each other.
@@ -256,10 +267,10 @@ impl App {
         }
         let waits = asked.on_busy() == OnBusy::Wait;
         let deadline = Instant::now() + if waits { asked.wait.map_or(PATIENCE, StandardDuration::from).min(PATIENCE) } else { PATIENCE };
-        let leases: Vec<LeaseId> = match self.write_acquire(&entered, &asked, &requests).await? {
-            Written::Before(leases) => leases,
-            Written::Decided(decided) => {
-                for (decided, request) in decided.iter().zip(&requests) {
+        let leases: Vec<(LeaseId, Option<Standing>)> = match self.write_acquire(&entered, &asked, &requests).await? {
+            Written::Before(leases) => leases.into_iter().map(|lease| (lease, None)).collect(),
+            Written::Decided(all) => {
+                for ((decided, _), request) in all.iter().zip(&requests) {
                     self.follow_up(decided);
                     if let Ok(Answer::Fencing { lease }) = decided.answer {
                         let settled = self.until_settled(&request.environment, decided, lease, deadline).await;
@@ -275,17 +286,18 @@ impl App {
                         }
                     }
                 }
-                requests.iter().map(|request| request.lease).collect()
+                requests.iter().zip(all).map(|(request, (_, standing))| (request.lease, standing)).collect()
             }
         };
-        if let [lease] = leases[..]
-            && !several
-        {
-            return self.as_it_stands(&entered, lease).await;
-        }
         let mut items = Vec::new();
-        for lease in leases {
-            let one = self.as_it_stands(&entered, lease).await?;
+        for (lease, standing) in leases {
+            let one = match standing {
+                Some(standing) => self.told(lease, standing).await?,
+                None => self.as_it_stands(&entered, lease).await?,
+            };
+            if !several {
+                return Ok(one);
+            }
             if let (Some(environment), Some(lease)) = (one.environment, one.lease) {
                 items.push(AcquiredItem { environment, lease });
             }
@@ -311,9 +323,12 @@ impl App {
     /// All of it in one unit, in the order of the ids: all of them or none, and nobody waits for another who waits for it.
     async fn write_acquire(&self, entered: &Entered, asked: &AcquireEnvironment, requests: &[Request]) -> Result<Written> {
         let office = self.office();
+        let project = entered.project;
         let (caller, on_busy, priority) = (entered.caller.clone(), asked.on_busy(), asked.priority.unwrap_or(0));
         let wait = asked.wait.map_or(0, Duration::as_millis);
         let mut prepared = Vec::new();
+        // Of several, one may end what another was told.
+        let alone = requests.len() == 1;
         for request in requests {
             let event = Event::Acquire { wanted: request.wanted, on_busy, priority, wait, lease: request.lease, ticket: request.ticket };
             let token_hash = (on_busy == OnBusy::Wait).then(|| token_hash(&office, request.lease)).transpose()?;
@@ -349,7 +364,7 @@ impl App {
                     }
                     let mut all = Vec::new();
                     for (at, (sandbox, asked)) in prepared.into_iter().enumerate() {
-                        let (drawn, of) = (drawn_by(asked.event), asked.of.clone());
+                        let (event, drawn, of) = (asked.event, drawn_by(asked.event), asked.of.clone());
                         let decided = decide_in(unit, &office, sandbox, None, asked).await.map_err(Refused::Error)?;
                         match decided {
                             // Refused for good: nothing of this unit is kept, but for whom time has passed, who is seen to by the keeper.
@@ -360,7 +375,13 @@ impl App {
                                 if let (Ok(Answer::Fencing { .. }), Some(drawn)) = (&decided.answer, drawn) {
                                     note_drawn(unit, &office, decided.now, &drawn, &of).await.map_err(Refused::Error)?;
                                 }
-                                all.push(decided);
+                                let standing = match (&decided.answer, event) {
+                                    (Ok(Answer::Pass { .. }), Event::Acquire { lease, .. }) if alone => {
+                                        Some(standing_in(unit, &office, project, lease).await.map_err(Refused::Error)?)
+                                    }
+                                    _ => None,
+                                };
+                                all.push((decided, standing));
                             }
                             None => return Err(Refused::NoSandbox(at)),
                         }
@@ -395,60 +416,6 @@ impl App {
         let office = self.office();
         let asked = Asked::by_itself(Event::Release { lease: request.lease, work: false });
         self.decide(request.environment.sandbox_id, None, asked, office).await.map(drop)
-    }
-
-    /// What there is of a lease now: the lease with its token, or the ticket for it.
-    pub(super) async fn as_it_stands(&self, entered: &Entered, lease: LeaseId) -> Result<AcquireReply> {
-        let (office, project) = (self.office(), entered.project);
-        let context = self.context.clone();
-        let (record, ticket, shown) = self
-            .store
-            .read(move |unit| {
-                Box::pin(async move {
-                    let record = leases::find_in(unit, project, lease).await?;
-                    let ticket = tickets::of_lease(unit, lease).await?;
-                    let mut names = Names::default();
-                    let shown: Option<LeaseView> = match &record {
-                        Some(record) => {
-                            let now = unit.moment().await?;
-                            let mut shown = view(unit, &context, &mut names, record, now).await?;
-                            shown.previous = previous(unit, &mut names, record).await?;
-                            Some(shown)
-                        }
-                        None => None,
-                    };
-                    let ticket = match (&record, ticket) {
-                        (None, Some(ticket)) => Some(ticket_view(unit, &ticket).await?),
-                        _ => None,
-                    };
-                    Ok::<_, Error>((record, ticket, shown))
-                })
-            })
-            .await?;
-        if let (Some(record), Some(mut shown)) = (record, shown) {
-            if let Some(end) = record.end {
-                return Err(Error::new(
-                    Code::LeaseLost,
-                    format!("the lease that this request came to has ended: {} at {}", end.how, end.at),
-                )
-                .detail("lease_id", lease.to_string())
-                .detail("ended", end.how.as_str())
-                .suggestion("acquire the environment anew, with a new Idempotency-Key"));
-            }
-            let token = token_of(&office, lease)?;
-            if record.token_hash.as_deref() != Some(&stead_domain::api_key::hash(&token.0)) {
-                return Err(Error::new(
-                    Code::Conflict,
-                    "the lease was given out by a server with another key, which alone can tell its token",
-                )
-                .suggestion("repeat the request at that server"));
-            }
-            shown.token = Some(token);
-            let environment = self.show_environment(entered, record.of.environment_id).await?;
-            return Ok(AcquireReply { environment: Some(environment), lease: Some(shown), items: Vec::new(), ticket: None });
-        }
-        let ticket = ticket.ok_or_else(|| super::held::unknown(lease))?;
-        Ok(AcquireReply { environment: None, lease: None, items: Vec::new(), ticket: Some(ticket) })
     }
 }
 

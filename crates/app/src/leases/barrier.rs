@@ -15,7 +15,6 @@ use super::deciding::{Asked, Decided, decide_in};
 use super::underway::Quiet;
 use super::work::is_wanted;
 use crate::App;
-use crate::environments::settled_activity;
 use crate::patience::within;
 use crate::place::{Barrier, Place, PlaceError, Warrant};
 
@@ -23,9 +22,6 @@ use crate::place::{Barrier, Place, PlaceError, Warrant};
 const ATTEMPTS: usize = 8;
 /// How long somebody who waits for news looks by itself at the latest: another server may have decided.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
-
-/// How long a place may take to say what runs.
-const ASKED: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// What is between a sandbox and its next holder.
 struct Unsettled {
@@ -203,18 +199,8 @@ impl App {
     /// What a barrier is wanted for; none when nothing is.
     async fn unsettled(&self, sandbox: SandboxId) -> Result<Option<Unsettled>> {
         let office = self.office();
-        let environments: Vec<Environment> = self
-            .store
-            .read(move |unit| {
-                Box::pin(async move {
-                    let mut found = Vec::new();
-                    for id in environments::of_sandbox(unit, sandbox).await? {
-                        found.extend(environments::find_any(unit, id).await?);
-                    }
-                    Ok::<_, Error>(found)
-                })
-            })
-            .await?;
+        let environments: Vec<Environment> =
+            self.store.glance(move |unit| Box::pin(async move { Ok::<_, Error>(environments::sharing(unit, sandbox).await?) })).await?;
         if environments.is_empty() {
             return Ok(None);
         }
@@ -312,44 +298,6 @@ impl App {
                 })
                 .await?;
         }
-    }
-
-    /// What a server before this one asked of the place may still be on its way there. Before anything is judged by what runs, the place is told
-    /// who holds it.
-    pub(super) async fn confirm(&self, environment: &Environment) -> Result<()> {
-        let (office, sandbox) = (self.office(), environment.sandbox_id);
-        let rules = office.rules(environment);
-        let unconfirmed = self
-            .store
-            .glance(move |unit| {
-                Box::pin(async move {
-                    let loaded = desks::look(unit, sandbox, rules, office.own).await?;
-                    Ok::<_, Error>(loaded.is_some_and(|loaded| {
-                        loaded.desk.unconfirmed && !loaded.desk.leases.is_empty() && loaded.host == Some(office.own.0)
-                    }))
-                })
-            })
-            .await?;
-        if unconfirmed { self.carry(sandbox).await } else { Ok(()) }
-    }
-
-    /// Asks the place whether something runs in a sandbox, also what commands left behind and records do not know of. What cannot be asked
-    /// counts as running.
-    pub(super) async fn ask_for_quiet(&self, environment: &Environment) -> Quiet {
-        let begun = self.underway.begun(environment.sandbox_id);
-        let provider = environment.runtime.provider.unwrap_or(environment.provider);
-        let Ok(ground) = self.ground(provider, environment.runtime.host) else { return Quiet::Unknown };
-        let (Ok(place), Ok(all)) = (ground.place(), self.sharers(environment).await) else { return Quiet::Unknown };
-        for id in all {
-            // Whoever keeps it and does not answer at once is busy, or stands still.
-            let asked = tokio::time::timeout(ASKED, settled_activity(place, id)).await;
-            match asked.unwrap_or_else(|_| Err(PlaceError::Failed("it did not answer".to_owned()))) {
-                Ok(None) => {}
-                Ok(Some(activity)) if activity.processes + activity.background == 0 => {}
-                _ => return Quiet::Unknown,
-            }
-        }
-        Quiet::When(begun)
     }
 }
 

@@ -87,13 +87,8 @@ async fn look_at(unit: &mut Unit, office: &Office, right: &mut Right) -> Result<
 
 /// An environment that lets everybody in shares its sandbox only with such as do the same, or it does not.
 pub(super) async fn all_open(unit: &mut Unit, environment: &Environment) -> Result<bool> {
-    for other in stead_store::environments::of_sandbox(unit, environment.sandbox_id).await? {
-        let other = stead_store::environments::find_any(unit, other).await?;
-        if other.is_some_and(|other| !super::is_open(&other.spec)) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    let sharing = stead_store::environments::sharing(unit, environment.sandbox_id).await?;
+    Ok(sharing.iter().all(|other| super::is_open(&other.spec)))
 }
 
 impl App {
@@ -114,8 +109,7 @@ impl App {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             // What commands left behind is known to the place alone.
-            self.confirm(environment).await?;
-            right.quiet = self.ask_for_quiet(environment).await;
+            right.quiet = self.confirmed_quiet(environment, &self.surroundings(environment).await?).await?;
             let decided = self.decide(right.sandbox, Some(right.rules), right.asked(), self.office()).await?;
             let decided = decided.ok_or_else(|| no_sandbox(environment))?;
             check_quarantine(environment, &decided)?;

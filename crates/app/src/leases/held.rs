@@ -1,6 +1,7 @@
 //! What can be done with a lease that is held: renew it, release it, end it for its holder, hand it on.
 
 use stead_domain::definition::AtRelease;
+use stead_domain::environment::Environment;
 use stead_domain::ids::{LeaseId, PrincipalId, ProjectId};
 use stead_domain::lease::{
     AcquireReply, Answer, BreakRequest, Event, LONGEST_NOTE, LeaseBind, LeaseRecord, LeaseView, Refusal, ReleaseRequest, RenewReply,
@@ -8,11 +9,13 @@ use stead_domain::lease::{
 };
 use stead_domain::principal::Role;
 use stead_domain::{Code, Error, Result, names};
-use stead_store::{leases, members, principals};
+use stead_store::{environments, leases, members, principals};
 use tokio::time::Instant;
 
 use super::deciding::{Asked, Decided, decide_in};
 use super::entering::PATIENCE;
+use super::read::whole_in;
+use super::surroundings::{Surroundings, surroundings_in};
 use super::underway::Quiet;
 use super::{no_sandbox, whereabouts};
 use crate::{App, Entered};
@@ -53,10 +56,11 @@ impl App {
         reason: Option<String>,
         quiet: Quiet,
     ) -> Result<Decided> {
-        let environment = self.load(record.of.environment_id).await?;
-        let office = self.office();
         let asked = Asked { event, of: Some(record.of.clone()), caller: Some(entered.caller.clone()), reason, quiet, identity: None };
-        self.decide(record.of.sandbox_id, None, asked, office).await?.ok_or_else(|| no_sandbox(&environment))
+        match self.decide(record.of.sandbox_id, None, asked, self.office()).await? {
+            Some(decided) => Ok(decided),
+            None => Err(no_sandbox(&self.load(record.of.environment_id).await?)),
+        }
     }
 
     /// What somebody is told whose lease is gone.
@@ -102,7 +106,24 @@ impl App {
 
     /// Answers with the final record, also when it has ended before. With something running it is stopped first.
     pub async fn release_lease(&self, entered: &Entered, id: LeaseId, request: ReleaseRequest) -> Result<LeaseView> {
-        let record = self.lease_record(entered, id).await?;
+        let (office, project) = (self.office(), entered.project);
+        let (record, held) = self
+            .store
+            .glance(move |unit| {
+                Box::pin(async move {
+                    let record = leases::find_in(unit, project, id).await?.ok_or_else(|| unknown(id))?;
+                    let environment = match record.end {
+                        None => environments::find_any(unit, record.of.environment_id).await?,
+                        Some(_) => None,
+                    };
+                    let held = match environment {
+                        Some(environment) => Some((surroundings_in(unit, &office, &environment).await?, environment)),
+                        None => None,
+                    };
+                    Ok::<_, Error>((record, held))
+                })
+            })
+            .await?;
         let is_owner = entered.role.covers(Role::Owner) && entered.caller.lease.is_none();
         if !is_holder(entered, &record) && record.lease.principal != entered.caller.principal && !is_owner {
             return Err(not_the_holder(&record));
@@ -110,36 +131,68 @@ impl App {
         if entered.caller.lease.is_some_and(|presented| presented != id) {
             return Err(not_the_holder(&record));
         }
+        let Some((surroundings, environment)) = held else { return self.get_lease(entered, id).await };
         let (app, entered) = (self.clone(), entered.clone());
-        self.detached(async move { app.release_to_the_end(entered, record, request).await }).await
+        self.detached(async move { app.release_to_the_end(entered, record, environment, surroundings, request).await }).await
     }
 
-    async fn release_to_the_end(&self, entered: Entered, mut record: LeaseRecord, request: ReleaseRequest) -> Result<LeaseView> {
+    async fn release_to_the_end(
+        &self,
+        entered: Entered,
+        mut record: LeaseRecord,
+        environment: Environment,
+        surroundings: Surroundings,
+        request: ReleaseRequest,
+    ) -> Result<LeaseView> {
         let id = record.lease.id;
-        if record.end.is_none() {
-            let environment = self.load(record.of.environment_id).await?;
-            if let Some(at_release) = request.at_release {
-                if !is_holder(&entered, &record) && !entered.role.covers(Role::Owner) {
-                    return Err(not_the_holder(&record));
-                }
-                if at_release == AtRelease::Destroy {
-                    super::acquire::may_destroy(&entered, &environment)?;
-                }
-                if at_release == AtRelease::Clean && environment.spec.bound_workspace().is_some() {
-                    return Err(Error::field("at_release", "the workspace is a directory of the host's, which is never emptied by itself"));
-                }
-                record.of.terms.at_release = Some(at_release);
-                let terms = record.of.terms.clone();
-                self.store.write(move |unit| Box::pin(async move { Ok::<_, Error>(leases::set_terms(unit, id, &terms).await?) })).await?;
+        if let Some(at_release) = request.at_release {
+            if !is_holder(&entered, &record) && !entered.role.covers(Role::Owner) {
+                return Err(not_the_holder(&record));
             }
-            // Whoever keeps it may not answer: it is released all the same, and nobody is let in before it does.
-            let _ = self.confirm(&environment).await;
-            let quiet = self.ask_for_quiet(&environment).await;
-            let work = super::work::is_wanted(&record) && !record.lease.implicit;
-            let decided = self.decide_on(&entered, &record, Event::Release { lease: id, work }, None, quiet).await?;
-            if decided.desk.find(id).is_some_and(|lease| lease.stage == Stage::Stopping) {
-                self.until_settled(&environment, &decided, id, Instant::now() + PATIENCE).await?;
+            if at_release == AtRelease::Destroy {
+                super::acquire::may_destroy(&entered, &environment)?;
             }
+            if at_release == AtRelease::Clean && environment.spec.bound_workspace().is_some() {
+                return Err(Error::field("at_release", "the workspace is a directory of the host's, which is never emptied by itself"));
+            }
+            record.of.terms.at_release = Some(at_release);
+            let terms = record.of.terms.clone();
+            self.store.write(move |unit| Box::pin(async move { Ok::<_, Error>(leases::set_terms(unit, id, &terms).await?) })).await?;
+        }
+        // Whoever keeps it may not answer: it is released all the same, and nobody is let in before it does.
+        let quiet = self.confirmed_quiet(&environment, &surroundings).await.unwrap_or_default();
+        let work = super::work::is_wanted(&record) && !record.lease.implicit;
+        let (office, sandbox) = (self.office(), record.of.sandbox_id);
+        let asked = Asked {
+            event: Event::Release { lease: id, work },
+            of: Some(record.of),
+            caller: Some(entered.caller.clone()),
+            reason: None,
+            quiet,
+            identity: None,
+        };
+        let (decided, ended) = self
+            .store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let decided = decide_in(unit, &office, sandbox, None, asked).await?;
+                    // What is told of its end is read with it.
+                    let ended = leases::find(unit, id).await?.filter(|record| record.end.is_some());
+                    let ended = match ended {
+                        Some(record) => Some(whole_in(unit, &office.context, &record).await?),
+                        None => None,
+                    };
+                    Ok::<_, Error>((decided, ended))
+                })
+            })
+            .await?;
+        let decided = decided.ok_or_else(|| no_sandbox(&environment))?;
+        self.follow_up(&decided);
+        if let Some(ended) = ended {
+            return Ok(ended);
+        }
+        if decided.desk.find(id).is_some_and(|lease| lease.stage == Stage::Stopping) {
+            self.until_settled(&environment, &decided, id, Instant::now() + PATIENCE).await?;
         }
         self.get_lease(&entered, id).await
     }

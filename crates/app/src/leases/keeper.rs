@@ -7,7 +7,7 @@ use std::time::Duration;
 use stead_domain::ids::SandboxId;
 use stead_domain::lease::{Deadline, Event, Moment};
 use stead_domain::{Error, Result};
-use stead_store::{Dialect, desks, leases, tickets};
+use stead_store::{Dialect, desks, environments, leases, tickets};
 use tokio::sync::Notify;
 
 use super::deciding::Asked;
@@ -78,10 +78,12 @@ impl App {
         for _ in 0..ROUNDS {
             self.lease_keeper.next.store(u64::MAX, Ordering::Release);
             let host = self.host;
-            let (due, next) =
+            let (due, now, next) =
                 self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(desks::due_now(unit, host).await?) })).await?;
             if due.is_empty() {
-                return Ok(next);
+                // Whoever expects something later than that wakes nobody.
+                self.lease_keeper.next.fetch_min(next.unwrap_or(u64::MAX), Ordering::AcqRel);
+                return Ok(next.map(|next| next.saturating_sub(now.at)));
             }
             let mut failed = None;
             for sandbox in due {
@@ -100,18 +102,8 @@ impl App {
     /// Brings one sandbox up to the moment.
     pub(crate) async fn look_after(&self, sandbox: SandboxId) -> Result<()> {
         let office = self.office();
-        let environment = self
-            .store
-            .read(move |unit| {
-                Box::pin(async move {
-                    match stead_store::environments::of_sandbox(unit, sandbox).await?.first() {
-                        Some(first) => Ok::<_, Error>(stead_store::environments::find_any(unit, *first).await?),
-                        None => Ok(None),
-                    }
-                })
-            })
-            .await?;
-        let Some(environment) = environment else {
+        let sharing = self.store.glance(move |unit| Box::pin(async move { Ok::<_, Error>(environments::sharing(unit, sandbox).await?) })).await?;
+        let Some(environment) = sharing.into_iter().next() else {
             return self.store.write(move |unit| Box::pin(async move { Ok::<_, Error>(desks::forget_due(unit, sandbox).await?) })).await;
         };
         let asked = Asked { quiet: self.ask_for_quiet(&environment).await, ..Asked::by_itself(Event::Look) };

@@ -12,6 +12,8 @@ mod entering;
 mod held;
 mod keeper;
 mod read;
+mod standing;
+mod surroundings;
 mod ticket;
 mod underway;
 mod view;
@@ -87,11 +89,7 @@ impl Office {
 
 /// What all who share a sandbox say of leases: nobody is let in beside another unless all of them let everybody in.
 pub(crate) async fn rules_in(unit: &mut Unit, office: &Office, sandbox: SandboxId) -> Result<Rules> {
-    let mut all = Vec::new();
-    for id in environments::of_sandbox(unit, sandbox).await? {
-        all.extend(environments::find_any(unit, id).await?);
-    }
-    Ok(office.rules_of(&all))
+    Ok(office.rules_of(&environments::sharing(unit, sandbox).await?))
 }
 
 pub(crate) fn is_open(spec: &Spec) -> bool {

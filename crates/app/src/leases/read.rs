@@ -1,29 +1,34 @@
 //! Get and list.
 
 use stead_domain::ids::LeaseId;
-use stead_domain::lease::LeaseView;
+use stead_domain::lease::{LeaseRecord, LeaseView};
 use stead_domain::page::{Page, PageRequest};
-use stead_domain::{Error, Result};
-use stead_store::leases;
+use stead_domain::{Context, Error, Result};
+use stead_store::{Unit, leases};
 pub use stead_store::leases::LeaseFilter as LeaseQuery;
 
 use super::view::{Names, previous, queue, view};
 use crate::{App, Entered};
 
+/// A lease with what was before it, and who waits for it.
+pub(super) async fn whole_in(unit: &mut Unit, context: &Context, record: &LeaseRecord) -> Result<LeaseView> {
+    let (mut names, now) = (Names::default(), unit.moment().await?);
+    let mut shown = view(unit, context, &mut names, record, now).await?;
+    shown.previous = previous(unit, &mut names, record).await?;
+    if record.end.is_none() {
+        shown.waiting = queue(unit, &mut names, record.of.sandbox_id).await?;
+    }
+    Ok(shown)
+}
+
 impl App {
     pub async fn get_lease(&self, entered: &Entered, id: LeaseId) -> Result<LeaseView> {
         let (context, project) = (self.context.clone(), entered.project);
         self.store
-            .read(move |unit| {
+            .glance(move |unit| {
                 Box::pin(async move {
                     let record = leases::find_in(unit, project, id).await?.ok_or_else(|| super::held::unknown(id))?;
-                    let (mut names, now) = (Names::default(), unit.moment().await?);
-                    let mut shown = view(unit, &context, &mut names, &record, now).await?;
-                    shown.previous = previous(unit, &mut names, &record).await?;
-                    if record.end.is_none() {
-                        shown.waiting = queue(unit, &mut names, record.of.sandbox_id).await?;
-                    }
-                    Ok::<_, Error>(shown)
+                    whole_in(unit, &context, &record).await
                 })
             })
             .await

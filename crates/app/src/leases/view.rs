@@ -97,7 +97,7 @@ pub(super) async fn view(unit: &mut Unit, context: &Context, names: &mut Names, 
 
 /// Who held it before, and how that ended.
 pub(super) async fn previous(unit: &mut Unit, names: &mut Names, record: &LeaseRecord) -> Result<Option<PreviousLease>> {
-    let Some(before) = leases::previous(unit, record.of.sandbox_id, record.lease.fence).await? else { return Ok(None) };
+    let Some(before) = leases::previous(unit, record.of.project_id, record.of.sandbox_id, record.lease.fence).await? else { return Ok(None) };
     let Some(end) = before.end else { return Ok(None) };
     Ok(Some(PreviousLease {
         id: before.lease.id,

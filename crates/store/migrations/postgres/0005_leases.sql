@@ -38,12 +38,13 @@ CREATE TABLE leases (
     reason TEXT COLLATE "C",
     work TEXT COLLATE "C"
 );
-CREATE INDEX leases_live ON leases (sandbox_id) WHERE ended_at IS NULL;
+CREATE INDEX leases_live ON leases (sandbox_id, id) WHERE ended_at IS NULL;
 CREATE INDEX leases_idle ON leases (sandbox_id) WHERE ended_at IS NULL AND implicit = 1 AND expires IS NULL;
 CREATE INDEX leases_ended ON leases (ended_at) WHERE ended_at IS NOT NULL AND work IS NULL;
 CREATE INDEX leases_work ON leases (sandbox_id) WHERE work IS NOT NULL;
-CREATE INDEX leases_sandbox ON leases (sandbox_id, id);
-CREATE INDEX leases_environment ON leases (environment_id, id);
+-- Not by the sandbox first: whoever asks for the live ones would be sent through all that ever were.
+CREATE INDEX leases_sandbox ON leases (project_id, sandbox_id, id);
+CREATE INDEX leases_fence ON leases (project_id, sandbox_id, fence);
 CREATE INDEX leases_project ON leases (project_id, id);
 
 CREATE TABLE tickets (

@@ -37,13 +37,14 @@ CREATE TABLE leases (
     clean INTEGER,
     reason TEXT,
     work TEXT
-) STRICT;
-CREATE INDEX leases_live ON leases (sandbox_id) WHERE ended_at IS NULL;
+) STRICT, WITHOUT ROWID;
+CREATE INDEX leases_live ON leases (sandbox_id, id) WHERE ended_at IS NULL;
 CREATE INDEX leases_idle ON leases (sandbox_id) WHERE ended_at IS NULL AND implicit = 1 AND expires IS NULL;
 CREATE INDEX leases_ended ON leases (ended_at) WHERE ended_at IS NOT NULL AND work IS NULL;
 CREATE INDEX leases_work ON leases (sandbox_id) WHERE work IS NOT NULL;
-CREATE INDEX leases_sandbox ON leases (sandbox_id, id);
-CREATE INDEX leases_environment ON leases (environment_id, id);
+-- Not by the sandbox first: whoever asks for the live ones would be sent through all that ever were.
+CREATE INDEX leases_sandbox ON leases (project_id, sandbox_id, id);
+CREATE INDEX leases_fence ON leases (project_id, sandbox_id, fence);
 CREATE INDEX leases_project ON leases (project_id, id);
 
 CREATE TABLE tickets (
@@ -66,7 +67,7 @@ CREATE TABLE tickets (
     status TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     ended_at INTEGER
-) STRICT;
+) STRICT, WITHOUT ROWID;
 CREATE INDEX tickets_queue ON tickets (sandbox_id, rank, id) WHERE status = 'waiting';
 CREATE INDEX tickets_deadline ON tickets (sandbox_id, deadline) WHERE status = 'waiting';
 CREATE INDEX tickets_lease ON tickets (lease_id);

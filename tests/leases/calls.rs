@@ -107,9 +107,12 @@ fn several_are_acquired_together_or_not_at_all() {
         scene.release(&scene.ben, &held);
         let granted = expect(&scene.ann.post(ACQUIRE, both), 200);
         let items = granted["items"].as_array().unwrap();
-        assert_eq!(items.len(), 2);
+        let order: Vec<&str> = items.iter().filter_map(|item| item["environment"]["id"].as_str()).collect();
+        assert_eq!(order, [other.as_str(), scene.environment.as_str()], "as they were asked for");
         assert!(items.iter().all(|item| item["lease"]["token"].is_string()), "{granted}");
         refused(&scene.ask(&scene.ben, json!({})), 409, "lease_held");
+        let edited = expect(&scene.ann.send("PATCH", &scene.path(""), &[], Some(br#"{"tags":{"a":"b"}}"#)), 200);
+        assert_eq!(edited["held_by"]["holder"], "ann", "an edit does not hide who holds it");
     });
 }
 
@@ -140,9 +143,16 @@ fn a_lease_is_handed_on_while_what_runs_goes_on() {
         let token = text(&lease, "token");
         let body = json!({ "argv": ["sleep", "1000"] }).to_string();
         let process = expect(&scene.ann.send("POST", &scene.path("/processes"), &[("Stead-Lease", &token)], Some(body.as_bytes())), 201);
-        let handed = expect(&act(&scene.ann, &lease, "transfer", Some(&token), json!({ "to": "ben", "note": "yours now" })), 200);
+        refused(&act(&scene.ann, &lease, "transfer", Some(&token), json!({ "to": "nobody" })), 400, "invalid_field");
+        // With the token alone, which ends with it.
+        let alone = server.http_as(Some(&token));
+        let handed = expect(&act(&alone, &lease, "transfer", None, json!({ "to": "ben", "note": "yours now" })), 200);
         assert_eq!((&handed["lease"]["holder"], &handed["lease"]["fence"]), (&json!("ben"), &json!(2)));
-        refused(&scene.exec(&scene.ann, Some(&token), &["true"]), 412, "fence_stale");
+        let reply = scene.exec(&scene.ann, Some(&token), &["true"]);
+        refused(&reply, 412, "fence_stale");
+        assert!(String::from_utf8_lossy(&reply.body).contains("handed on to ben"), "its holder is told where it went");
+        let audit = expect(&scene.owner.get("/v1/projects/default/audit?action=lease.transfer"), 200);
+        assert_eq!(audit["items"][0]["target_id"], handed["lease"]["id"]);
         let theirs = text(&handed["lease"], "token");
         expect(&scene.exec(&scene.ben, Some(&theirs), &["true"]), 200);
         let running = expect(&scene.ben.get(&scene.path(&format!("/processes/{}", text(&process, "id")))), 200);

@@ -46,6 +46,7 @@ fn a_token_is_a_credential_for_as_long_as_it_lasts() {
         let holder = server.http_as(Some(&token));
         expect(&holder.send("POST", &format!("{LEASES}/{}/release", text(&lease, "id")), &[], None), 200);
         refused(&scene.exec(&holder, None, &["true"]), 412, "fence_stale");
+        refused(&holder.get(LEASES), 412, "fence_stale");
         refused(&holder.post("/v1/projects/default/environments", json!({ "name": "late" })), 412, "fence_stale");
         expect(&holder.send("POST", &format!("{LEASES}/{}/release", text(&lease, "id")), &[], None), 200);
     });

@@ -217,11 +217,12 @@ fn check_lease(caller: &Caller, method: &Method, route: &str) -> Result<(), Erro
     let reads = matches!(*method, Method::GET | Method::HEAD);
     // Its end can be asked for once more, and what came of it.
     let of_a_lease = route.contains("/leases/{lease_id}");
-    if let Some(how) = caller.lease_ended.as_ref().filter(|_| !reads && !of_a_lease) {
+    let is_credential = matches!(caller.credential, Credential::Lease { .. });
+    if let Some(how) = caller.lease_ended.as_ref().filter(|_| (!reads || is_credential) && !of_a_lease) {
         return Err(lease_has_ended(how));
     }
     let elsewhere = !route.contains("{environment_id}") && !of_a_lease;
-    if matches!(caller.credential, Credential::Lease { .. }) && !reads && elsewhere {
+    if is_credential && !reads && elsewhere {
         return Err(
             Error::new(Code::Forbidden, "the token of a lease is for work in its environment").suggestion("use an API key for this")
         );

@@ -29,6 +29,15 @@ pub(crate) async fn record(unit: &mut Unit, context: &Context, caller: &Caller, 
 /// The same, of something whose outcome is added when it is known.
 pub(crate) async fn begin(unit: &mut Unit, context: &Context, caller: &Caller, act: Act<'_>) -> Result<AuditRecord> {
     recheck(unit, caller, context.now()).await?;
+    write(unit, context, caller, act).await
+}
+
+/// The same, of what follows from something that was recorded in the same unit: the caller may have given up with it what it may act by.
+pub(crate) async fn record_after(unit: &mut Unit, context: &Context, caller: &Caller, act: Act<'_>) -> Result<()> {
+    write(unit, context, caller, act).await.map(drop)
+}
+
+async fn write(unit: &mut Unit, context: &Context, caller: &Caller, act: Act<'_>) -> Result<AuditRecord> {
     let record = AuditRecord {
         id: AuditId::new(context),
         project_id: act.project,

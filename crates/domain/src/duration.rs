@@ -6,7 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
 
-/// A duration in the notation of Go: a sequence of numbers with units, `ms`, `s`, `m` or `h`.
+/// A duration in the notation of Go: a sequence of numbers with units, `ms`, `s`, `m` or `h`; what is shorter than a millisecond is
+/// rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
 #[schema(value_type = String, example = "1h30m")]
 pub struct Duration(u64);
@@ -43,7 +44,7 @@ impl FromStr for Duration {
         if text == "0" {
             return Ok(Self(0));
         }
-        let mut rest = text;
+        let mut rest = text.strip_prefix('+').unwrap_or(text);
         let mut total: f64 = 0.0;
         while !rest.is_empty() {
             let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(invalid)?;
@@ -52,6 +53,8 @@ impl FromStr for Duration {
             let unit = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
             total += number
                 * match &rest[..unit] {
+                    "ns" => 0.000_001,
+                    "us" | "µs" | "μs" => 0.001,
                     "ms" => 1.0,
                     "s" => 1_000.0,
                     "m" => 60_000.0,
@@ -61,7 +64,7 @@ impl FromStr for Duration {
             rest = &rest[unit..];
         }
         // A century is longer than anything here may last, and far from where f64 loses milliseconds.
-        if text.is_empty() || !total.is_finite() || total > 3.2e12 {
+        if text.trim_start_matches('+').is_empty() || !total.is_finite() || total > 3.2e12 {
             return Err(invalid());
         }
         Ok(Self(total.round() as u64))
@@ -104,10 +107,20 @@ mod tests {
 
     #[test]
     fn people_and_go_write_them_alike() {
-        for (text, milliseconds) in [("90s", 90_000), ("1h30m", 5_400_000), ("250ms", 250), ("1.5h", 5_400_000), ("0", 0), ("0s", 0)] {
+        for (text, milliseconds) in [
+            ("90s", 90_000),
+            ("1h30m", 5_400_000),
+            ("250ms", 250),
+            ("1.5h", 5_400_000),
+            ("0", 0),
+            ("0s", 0),
+            ("+5m", 300_000),
+            ("1500us", 2),
+            ("3µs", 0),
+        ] {
             assert_eq!(text.parse::<Duration>().unwrap().as_millis(), milliseconds, "{text}");
         }
-        for text in ["", "5", "s", "-1s", "1d", "1 h", "1h-", "..s", "99999999999999h"] {
+        for text in ["", "5", "s", "+", "-1s", "1d", "1 h", "1h-", "..s", "99999999999999h"] {
             assert!(text.parse::<Duration>().is_err(), "{text}");
         }
     }

@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 use crate::audit::{Act, record};
 use crate::environments::create::{check_reference, name_taken};
 use crate::environments::unknown;
+use crate::leases::add_holders;
 use crate::{App, AskedBy, Entered};
 
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
@@ -226,6 +227,7 @@ pub(crate) async fn save_edit(
     action: &str,
 ) -> Result<Environment> {
     if before == environment {
+        add_holders(unit, context, std::slice::from_mut(&mut environment)).await?;
         return Ok(environment);
     }
     environment.revision += 1;
@@ -238,5 +240,6 @@ pub(crate) async fn save_edit(
     let details = vec![("name", environment.name.clone().into()), ("spec_version", environment.spec_version.into())];
     let act = Act { project: entered.project, action, target_type: "environment", target_id: environment.id.to_string(), details };
     record(unit, context, &entered.caller, act).await?;
+    add_holders(unit, context, std::slice::from_mut(&mut environment)).await?;
     Ok(environment)
 }

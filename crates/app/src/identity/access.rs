@@ -222,6 +222,13 @@ async fn enter(unit: &mut Unit, caller: Caller, reference: &str, needed: Role) -
         // It is for work in an environment, and for nobody's keys and members.
         role = role.min(Role::Member);
     }
+    if let Credential::Lease { .. } = caller.credential
+        && !role.covers(needed)
+    {
+        return Err(
+            Error::new(Code::Forbidden, "the token of a lease is for work in its environment").suggestion("use an API key for this")
+        );
+    }
     if !role.covers(needed) {
         return Err(Error::new(
             Code::Forbidden,
@@ -280,7 +287,7 @@ async fn presented_lease(unit: &mut Unit, token: &str) -> Result<LeaseRecord> {
 /// What whoever presents an ended lease is told.
 pub fn lease_has_ended(how: &str) -> Error {
     Error::new(Code::FenceStale, format!("the lease that was presented has ended: {how}"))
-        .suggestion("acquire the environment anew; what ran under the lease has been stopped, and `stead logs` has what it printed")
+        .suggestion("acquire the environment anew, or present no lease; `stead logs` has what its commands printed")
 }
 
 fn ended_lease() -> Error {

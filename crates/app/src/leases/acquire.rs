@@ -302,7 +302,8 @@ impl App {
                 items.push(AcquiredItem { environment, lease });
             }
         }
-        items.sort_by_key(|item| item.environment.id);
+        // As they were asked for, and not as they were locked.
+        items.sort_by_key(|item| asked.environment_ids.iter().flatten().position(|id| *id == item.environment.id));
         Ok(AcquireReply { environment: None, lease: None, items, ticket: None })
     }
 
@@ -371,13 +372,14 @@ impl App {
                             Some(decided) if decided.answer.is_err() || decided.quarantined.is_some() => {
                                 return Err(Refused::Decided(at, Box::new(decided)));
                             }
-                            Some(decided) => {
+                            Some(mut decided) => {
                                 if let (Ok(Answer::Fencing { .. }), Some(drawn)) = (&decided.answer, drawn) {
                                     note_drawn(unit, &office, decided.now, &drawn, &of).await.map_err(Refused::Error)?;
                                 }
                                 let standing = match (&decided.answer, event) {
                                     (Ok(Answer::Pass { .. }), Event::Acquire { lease, .. }) if alone => {
-                                        Some(standing_in(unit, &office, project, lease).await.map_err(Refused::Error)?)
+                                        let sharers = std::mem::take(&mut decided.sharers);
+                                        Some(standing_in(unit, &office, project, lease, sharers).await.map_err(Refused::Error)?)
                                     }
                                     _ => None,
                                 };

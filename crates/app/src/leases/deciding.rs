@@ -1,16 +1,17 @@
 //! One decision: the sandbox is locked, the clock is read, the rules are asked, and what follows is written in the same unit.
 
+use stead_domain::environment::Environment;
 use stead_domain::ids::{LeaseId, SandboxId};
 use stead_domain::lease::{
-    self, Answer, Desk, Effect, EndRecord, Event, Lease, LeaseEnd, Refusal, Rules, Seen, TicketStatus, Whereabouts, decide,
+    self, Answer, Desk, Effect, EndRecord, Event, LeaseEnd, Refusal, Rules, Seen, TicketStatus, Whereabouts, decide,
 };
 use stead_domain::principal::Caller;
 use stead_domain::{Error, Result, api_key};
-use stead_store::{Unit, desks, leases, tickets};
+use stead_store::{Unit, desks, environments, leases, tickets};
 
 use super::Office;
 use super::underway::{Identity, Quiet};
-use crate::audit::{Act, record, record_own};
+use crate::audit::{Act, record, record_after, record_own};
 
 /// An event, with what the rules need not know of it.
 #[derive(Clone)]
@@ -43,6 +44,8 @@ pub(crate) struct Decided {
     pub effects: Vec<Effect>,
     pub now: lease::Moment,
     pub quarantined: Option<String>,
+    /// Who shares the sandbox, where the decision had to read it.
+    pub sharers: Vec<Environment>,
 }
 
 /// Decides and writes. None when there is no such sandbox any more. Who has read what all who share it say passes that along.
@@ -53,10 +56,12 @@ pub(crate) async fn decide_in(
     rules: Option<Rules>,
     asked: Asked,
 ) -> Result<Option<Decided>> {
-    let rules = match rules {
-        Some(rules) => rules,
-        None => super::rules_in(unit, office, sandbox).await?,
+    let sharers = match rules {
+        Some(_) => Vec::new(),
+        None => environments::sharing(unit, sandbox).await?,
     };
+    // Nobody is let in beside another unless all who share it let everybody in.
+    let rules = rules.unwrap_or_else(|| office.rules_of(&sharers));
     let mut head = desks::HEAD;
     let (loaded, decision) = loop {
         let Some(loaded) = desks::lock(unit, sandbox, rules, office.own, head).await? else { return Ok(None) };
@@ -87,6 +92,7 @@ pub(crate) async fn decide_in(
         now: loaded.now,
         quarantined: loaded.quarantined,
         desk: decision.desk,
+        sharers,
     }))
 }
 
@@ -118,7 +124,21 @@ async fn write_effect(unit: &mut Unit, office: &Office, loaded: &desks::Loaded, 
                 _ => Some(token_hash(office, lease.id)?),
             };
             leases::insert(unit, lease, of, hash.as_deref(), now).await?;
-            note(unit, office, asked.caller.as_ref().filter(|_| ticket.is_none()), of, "lease.acquire", lease).await?;
+            let is_handed_on = matches!(asked.event, Event::Transfer { successor, .. } if successor == lease.id);
+            let action = if is_handed_on { "lease.transfer" } else { "lease.acquire" };
+            let details = vec![
+                ("environment_id", of.environment_id.to_string().into()),
+                ("fence", lease.fence.into()),
+                ("mode", lease.mode.as_str().into()),
+                ("implicit", lease.implicit.into()),
+            ];
+            let act = Act { project: of.project_id, action, target_type: "lease", target_id: lease.id.to_string(), details };
+            match asked.caller.as_ref().filter(|_| ticket.is_none()) {
+                // The end of the one that was presented stands before this, and has been asked for.
+                Some(caller) if is_handed_on => record_after(unit, &office.context, caller, act).await?,
+                Some(caller) => record(unit, &office.context, caller, act).await?,
+                None => record_own(unit, &office.context, act).await?,
+            }
         }
         Effect::Activated { lease } => leases::begin_time(unit, lease, now).await?,
         Effect::Ended { lease, how, clean } => {
@@ -163,20 +183,6 @@ async fn write_effect(unit: &mut Unit, office: &Office, loaded: &desks::Loaded, 
 /// Whether the event is this lease's own end, and not something that ends it by the way.
 fn is_about(asked: &Asked, lease: LeaseId) -> bool {
     matches!(asked.event, Event::Release { lease: of, .. } | Event::Break { lease: of } | Event::Transfer { lease: of, .. } if of == lease)
-}
-
-async fn note(unit: &mut Unit, office: &Office, caller: Option<&Caller>, of: &Whereabouts, action: &str, lease: &Lease) -> Result<()> {
-    let details = vec![
-        ("environment_id", of.environment_id.to_string().into()),
-        ("fence", lease.fence.into()),
-        ("mode", lease.mode.as_str().into()),
-        ("implicit", lease.implicit.into()),
-    ];
-    let act = Act { project: of.project_id, action, target_type: "lease", target_id: lease.id.to_string(), details };
-    match caller {
-        Some(caller) => record(unit, &office.context, caller, act).await,
-        None => record_own(unit, &office.context, act).await,
-    }
 }
 
 /// Made anew whenever it is asked for; only its hash is kept.

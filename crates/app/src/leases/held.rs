@@ -163,11 +163,13 @@ impl App {
         let quiet = self.confirmed_quiet(&environment, &surroundings).await.unwrap_or_default();
         let work = super::work::is_wanted(&record) && !record.lease.implicit;
         let (office, sandbox) = (self.office(), record.of.sandbox_id);
+        // Its holder is told that it was not itself.
+        let by_another = !is_holder(&entered, &record) && record.lease.principal != entered.caller.principal;
         let asked = Asked {
             event: Event::Release { lease: id, work },
             of: Some(record.of),
             caller: Some(entered.caller.clone()),
-            reason: None,
+            reason: by_another.then(|| "by an owner of the project".to_owned()),
             quiet,
             identity: None,
         };
@@ -229,17 +231,19 @@ impl App {
             return Err(Error::new(Code::Conflict, "a lease that a command took for itself is not handed on")
                 .suggestion("acquire the environment, which takes over what runs, and hand that lease on"));
         }
-        let to = self.principal_of(entered, &request.to).await?;
+        let (to, name) = self.principal_of(entered, &request.to).await?;
         let environment = self.get_environment(entered, record.of.environment_id).await?;
         let successor = LeaseId::new(&self.context);
-        let terms = Terms { note: request.note.or(record.of.terms.note.clone()), ..record.of.terms.clone() };
+        // What somebody else noted is not said of whoever it is taken to.
+        let kept = record.of.terms.note.clone().filter(|_| is_holder(entered, &record));
+        let terms = Terms { note: request.note.or(kept), ..record.of.terms.clone() };
         let event = Event::Transfer { lease: id, to, bind: request.bind.unwrap_or(LeaseBind::Token), successor };
         let office = self.office();
         let asked = Asked {
             event,
             of: Some(whereabouts(&environment, terms)),
             caller: Some(entered.caller.clone()),
-            reason: None,
+            reason: Some(format!("handed on to {name}")),
             quiet: Quiet::Unknown,
             identity: None,
         };
@@ -268,7 +272,7 @@ impl App {
     }
 
     /// A principal of the project, by id or by name.
-    async fn principal_of(&self, entered: &Entered, reference: &str) -> Result<PrincipalId> {
+    async fn principal_of(&self, entered: &Entered, reference: &str) -> Result<(PrincipalId, String)> {
         let (project, reference) = (entered.project, reference.to_owned());
         self.store
             .read(move |unit| {
@@ -286,8 +290,10 @@ impl App {
                     };
                     let found = found.ok_or_else(nobody)?;
                     match members::role(unit, project, found.id).await? {
-                        Some(role) if role.covers(Role::Member) => Ok(found.id),
-                        _ => Err(nobody()),
+                        Some(role) if role.covers(Role::Member) => Ok((found.id, found.name)),
+                        Some(role) => Err(Error::field("to", format!("`{}` has the role `{role}`, and may change nothing", found.name))
+                            .suggestion("hand it on to a member or an owner; `stead project members role` changes a role")),
+                        None => Err(nobody()),
                     }
                 })
             })

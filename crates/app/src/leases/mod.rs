@@ -24,10 +24,9 @@ use std::sync::Arc;
 
 use stead_domain::definition::{LeasePolicyKind, Spec};
 use stead_domain::environment::Environment;
-use stead_domain::ids::{HostId, SandboxId};
+use stead_domain::ids::HostId;
 use stead_domain::lease::{Rules, Terms, Whereabouts};
-use stead_domain::{Context, Error, Result};
-use stead_store::{Unit, environments};
+use stead_domain::{Context, Error};
 
 pub use acquire::AcquireEnvironment;
 pub(crate) use deciding::decide_in;
@@ -85,11 +84,6 @@ impl Office {
             local: together.local || one.local,
         })
     }
-}
-
-/// What all who share a sandbox say of leases: nobody is let in beside another unless all of them let everybody in.
-pub(crate) async fn rules_in(unit: &mut Unit, office: &Office, sandbox: SandboxId) -> Result<Rules> {
-    Ok(office.rules_of(&environments::sharing(unit, sandbox).await?))
 }
 
 pub(crate) fn is_open(spec: &Spec) -> bool {

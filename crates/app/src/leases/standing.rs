@@ -2,13 +2,13 @@
 
 use stead_domain::environment::Environment;
 use stead_domain::ids::{LeaseId, ProjectId};
-use stead_domain::lease::{AcquireReply, LeaseRecord, LeaseView, TicketView};
+use stead_domain::lease::{AcquireReply, LeaseMode, LeaseRecord, LeaseView, TicketView};
 use stead_domain::{Code, Error, Result, api_key};
 use stead_store::{Unit, environments, leases, tickets};
 
 use super::Office;
 use super::deciding::token_of;
-use super::view::{Names, add_holders, previous, ticket_view, view};
+use super::view::{Names, add_holders, hold, previous, ticket_view, view};
 use crate::{App, Entered};
 
 /// What was read of it, in one unit.
@@ -18,8 +18,15 @@ pub(super) enum Standing {
     Unknown,
 }
 
-/// Reads it: by whoever asks for it, and in the unit that granted it by whoever is told so, who then need not read it again.
-pub(super) async fn standing_in(unit: &mut Unit, office: &Office, project: ProjectId, lease: LeaseId) -> Result<Standing> {
+/// Reads it: by whoever asks for it, and in the unit that granted it by whoever is told so, who then need not read it again. `known` is what
+/// was read before of who shares the sandbox.
+pub(super) async fn standing_in(
+    unit: &mut Unit,
+    office: &Office,
+    project: ProjectId,
+    lease: LeaseId,
+    known: Vec<Environment>,
+) -> Result<Standing> {
     let Some(record) = leases::find_in(unit, project, lease).await? else {
         return Ok(match tickets::of_lease(unit, lease).await? {
             Some(ticket) => Standing::Ticket(Box::new(ticket_view(unit, &ticket).await?)),
@@ -29,9 +36,18 @@ pub(super) async fn standing_in(unit: &mut Unit, office: &Office, project: Proje
     let (mut names, now) = (Names::default(), unit.moment().await?);
     let mut shown = view(unit, &office.context, &mut names, &record, now).await?;
     shown.previous = previous(unit, &mut names, &record).await?;
-    let mut environment = environments::find(unit, project, record.of.environment_id).await?;
+    let id = record.of.environment_id;
+    let mut environment = match known.into_iter().find(|environment| environment.id == id) {
+        Some(environment) => Some(environment),
+        None => environments::find(unit, project, id).await?,
+    };
     if let Some(environment) = &mut environment {
-        add_holders(unit, &office.context, std::slice::from_mut(environment)).await?;
+        if record.lease.mode == LeaseMode::Exclusive && record.end.is_none() {
+            // Who holds it is this one.
+            hold(environment, &record, shown.holder.clone(), shown.expires_in_ms, &office.context);
+        } else {
+            add_holders(unit, &office.context, std::slice::from_mut(environment)).await?;
+        }
     }
     Ok(Standing::Lease { record: Box::new(record), shown: Box::new(shown), environment: environment.map(Box::new) })
 }
@@ -39,7 +55,8 @@ pub(super) async fn standing_in(unit: &mut Unit, office: &Office, project: Proje
 impl App {
     pub(super) async fn as_it_stands(&self, entered: &Entered, lease: LeaseId) -> Result<AcquireReply> {
         let (office, project) = (self.office(), entered.project);
-        let standing = self.store.glance(move |unit| Box::pin(async move { standing_in(unit, &office, project, lease).await })).await?;
+        let standing =
+            self.store.glance(move |unit| Box::pin(async move { standing_in(unit, &office, project, lease, Vec::new()).await })).await?;
         self.told(lease, standing).await
     }
 
@@ -53,21 +70,15 @@ impl App {
             Standing::Unknown => return Err(super::held::unknown(lease)),
         };
         if let Some(end) = record.end {
-            return Err(Error::new(
-                Code::LeaseLost,
-                format!("the lease that this request came to has ended: {} at {}", end.how, end.at),
-            )
-            .detail("lease_id", lease.to_string())
-            .detail("ended", end.how.as_str())
-            .suggestion("acquire the environment anew, with a new Idempotency-Key"));
+            return Err(Error::new(Code::LeaseLost, format!("the lease that this request came to has ended: {} at {}", end.how, end.at))
+                .detail("lease_id", lease.to_string())
+                .detail("ended", end.how.as_str())
+                .suggestion("acquire the environment anew, with a new Idempotency-Key"));
         }
         let token = token_of(&self.office(), lease)?;
         if record.token_hash.as_deref() != Some(&api_key::hash(&token.0)) {
-            return Err(Error::new(
-                Code::Conflict,
-                "the lease was given out by a server with another key, which alone can tell its token",
-            )
-            .suggestion("repeat the request at that server"));
+            return Err(Error::new(Code::Conflict, "the lease was given out by a server with another key, which alone can tell its token")
+                .suggestion("repeat the request at that server"));
         }
         shown.token = Some(token);
         let environment = environment.ok_or_else(|| crate::environments::unknown(record.of.environment_id))?;

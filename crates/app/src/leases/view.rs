@@ -97,7 +97,9 @@ pub(super) async fn view(unit: &mut Unit, context: &Context, names: &mut Names, 
 
 /// Who held it before, and how that ended.
 pub(super) async fn previous(unit: &mut Unit, names: &mut Names, record: &LeaseRecord) -> Result<Option<PreviousLease>> {
-    let Some(before) = leases::previous(unit, record.of.project_id, record.of.sandbox_id, record.lease.fence).await? else { return Ok(None) };
+    let Some(before) = leases::previous(unit, record.of.project_id, record.of.sandbox_id, record.lease.fence).await? else {
+        return Ok(None);
+    };
     let Some(end) = before.end else { return Ok(None) };
     Ok(Some(PreviousLease {
         id: before.lease.id,
@@ -172,12 +174,18 @@ pub(crate) async fn add_holders(unit: &mut Unit, context: &Context, environments
         let live = leases::live(unit, environment.sandbox_id).await?;
         let Some(record) = live.iter().find(|record| record.lease.mode == LeaseMode::Exclusive).or(live.first()) else { continue };
         let holder = names.of(unit, record.lease.principal).await?;
-        let held = holder_view(record, holder, remaining(unit, record, now).await?);
-        let explicit = held.expires_in_ms.filter(|_| !held.implicit);
-        environment.lease_expires_at = explicit.map(|left| context.now().plus(std::time::Duration::from_millis(left)));
-        environment.held_by = Some(held);
+        let left = remaining(unit, record, now).await?;
+        hold(environment, record, holder, left, context);
     }
     Ok(())
+}
+
+/// Says of an environment who holds it.
+pub(super) fn hold(environment: &mut Environment, record: &LeaseRecord, holder: String, left: Option<u64>, context: &Context) {
+    let held = holder_view(record, holder, left);
+    let explicit = held.expires_in_ms.filter(|_| !held.implicit);
+    environment.lease_expires_at = explicit.map(|left| context.now().plus(std::time::Duration::from_millis(left)));
+    environment.held_by = Some(held);
 }
 
 /// How long, as people say it.

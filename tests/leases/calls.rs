@@ -146,7 +146,12 @@ fn a_lease_is_handed_on_while_what_runs_goes_on() {
         refused(&act(&scene.ann, &lease, "transfer", Some(&token), json!({ "to": "nobody" })), 400, "invalid_field");
         // With the token alone, which ends with it.
         let alone = server.http_as(Some(&token));
-        let handed = expect(&act(&alone, &lease, "transfer", None, json!({ "to": "ben", "note": "yours now" })), 200);
+        let transfer = format!("{LEASES}/{}/transfer", text(&lease, "id"));
+        let (key, to) = ([("Idempotency-Key", "hand-on")], br#"{"to":"ben","note":"yours now"}"#);
+        let handed = expect(&alone.send("POST", &transfer, &key, Some(to)), 200);
+        let again = expect(&alone.send("POST", &transfer, &key, Some(to)), 200);
+        assert_eq!(again["lease"]["token"], handed["lease"]["token"], "a reply that was lost is told again");
+        refused(&alone.send("POST", &transfer, &[], Some(to)), 410, "lease_lost");
         assert_eq!((&handed["lease"]["holder"], &handed["lease"]["fence"]), (&json!("ben"), &json!(2)));
         let reply = scene.exec(&scene.ann, Some(&token), &["true"]);
         refused(&reply, 412, "fence_stale");

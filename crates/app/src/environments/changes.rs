@@ -1,5 +1,7 @@
 //! What an environment wrote beside its workspace: list it, keep it, drop it.
 
+use std::sync::Arc;
+
 use stead_domain::changes::{ChangeSelection, FileChange, RelativePath, SettledChanges};
 use stead_domain::environment::Environment;
 use stead_domain::ids::EnvironmentId;
@@ -66,7 +68,7 @@ impl App {
         };
         let (app, whose, caller) = (self.clone(), entered.clone(), entered.caller.clone());
         let work = async move {
-            let right = app.enter(&whose, &app.awake_or_not(&whose, id).await?.0).await?;
+            let right = Arc::new(app.enter(&whose, &app.awake_or_not(&whose, id).await?.0).await?);
             let _guard = app.locks.lock(&id.to_string()).await;
             let (environment, ground) = app.awake_or_not(&whose, id).await?;
             let place = ground.place()?;
@@ -85,7 +87,7 @@ impl App {
                 }
             }
             let action = if fate == Fate::Kept { "environment.keep_changes" } else { "environment.drop_changes" };
-            app.note_life(&whose, &environment, action).await?;
+            app.note_life(&whose, &environment, action, Some(&right)).await?;
             for other in &all {
                 app.lay_down(place, *other, false).await?;
             }

@@ -1,6 +1,7 @@
 //! Life: an environment wakes for its first command, sleeps when it is told to, and is asleep before it goes.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use stead_domain::environment::Environment;
@@ -13,6 +14,7 @@ use stead_store::processes::{self, ProcessFilter};
 
 use crate::audit::{Act, record};
 use crate::idempotency::Outcome;
+use crate::leases::{Right, hold_in};
 use crate::patience::within;
 use crate::place::{Activity, Place, PlaceError};
 use crate::processes::{Ground, check_usable, premises};
@@ -30,7 +32,7 @@ impl App {
             let _passing = app.gates.pass(id).await;
             let (environment, ground) = app.awake_or_not(&whose, id).await?;
             check_usable(&environment)?;
-            app.note_life(&whose, &environment, "environment.wake").await?;
+            app.note_life(&whose, &environment, "environment.wake", None).await?;
             within(ground.place()?.wake(&premises(&environment))).await?;
             Ok(environment)
         })
@@ -65,7 +67,7 @@ impl App {
                     .detail("background", activity.background)
                     .suggestion("wait for them, or end them with `force: true` (`stead env sleep --force`); `stead ps` shows them"));
             }
-            app.note_life(&whose, &environment, "environment.sleep").await?;
+            app.note_life(&whose, &environment, "environment.sleep", None).await?;
             app.lay_down(place, id, false).await?;
             Ok(environment)
         })
@@ -90,7 +92,7 @@ impl App {
             let _shut = app.gates.shut(id).await;
             let (environment, ground) = app.awake_or_not(&whose, id).await?;
             app.knock_again(&whose, &environment).await?;
-            app.note_life(&whose, &environment, "environment.stop").await?;
+            app.note_life(&whose, &environment, "environment.stop", None).await?;
             app.lay_down(ground.place()?, id, false).await?;
             Ok(environment)
         })
@@ -127,12 +129,22 @@ impl App {
         Ok((environment, ground))
     }
 
-    pub(crate) async fn note_life(&self, entered: &Entered, environment: &Environment, action: &'static str) -> Result<()> {
+    pub(crate) async fn note_life(
+        &self,
+        entered: &Entered,
+        environment: &Environment,
+        action: &'static str,
+        right: Option<&Arc<Right>>,
+    ) -> Result<()> {
         let (context, caller) = (self.context.clone(), entered.caller.clone());
+        let (office, right) = (self.office(), right.map(Arc::clone));
         let (project, target_id, name) = (environment.project_id, environment.id.to_string(), environment.name.clone());
         self.store
             .write(move |unit| {
                 Box::pin(async move {
+                    if let Some(right) = &right {
+                        hold_in(unit, &office, right).await?;
+                    }
                     let details = vec![("name", name.into())];
                     record(unit, &context, &caller, Act { project, action, target_type: "environment", target_id, details }).await
                 })

@@ -348,25 +348,25 @@ impl App {
             .store
             .write(move |unit| {
                 Box::pin(async move {
-                    let claim = idempotency::claim(unit, &office.context, &*office.sealer, &caller).await.map_err(Refused::Error)?;
+                    let claim = idempotency::claim(unit, &office.context, &*office.sealer, &caller).await?;
                     match claim {
-                        Claim::New => idempotency::note_target(unit, &caller, &target).await.map_err(Refused::Error)?,
+                        Claim::New => idempotency::note_target(unit, &caller, &target).await?,
                         Claim::Unfinished(Some(known)) => {
                             let before = known.split(',').map(str::parse).collect::<std::result::Result<Vec<LeaseId>, _>>();
                             let before = before.map_err(|_| Refused::Error(idempotency::in_progress()))?;
                             if let [first, ..] = before[..]
-                                && is_known(unit, first).await.map_err(Refused::Error)?
+                                && is_known(unit, first).await?
                             {
                                 return Ok(Written::Before(before));
                             }
-                            idempotency::note_target(unit, &caller, &target).await.map_err(Refused::Error)?;
+                            idempotency::note_target(unit, &caller, &target).await?;
                         }
                         Claim::Unfinished(None) | Claim::Answered(_) => return Err(Refused::Error(idempotency::in_progress())),
                     }
                     let mut all = Vec::new();
                     for (at, (sandbox, asked)) in prepared.into_iter().enumerate() {
                         let (event, drawn, of) = (asked.event, drawn_by(asked.event), asked.of.clone());
-                        let decided = decide_in(unit, &office, sandbox, None, asked).await.map_err(Refused::Error)?;
+                        let decided = decide_in(unit, &office, sandbox, None, asked).await?;
                         match decided {
                             // Refused for good: nothing of this unit is kept, but for whom time has passed, who is seen to by the keeper.
                             Some(decided) if decided.answer.is_err() || decided.quarantined.is_some() => {
@@ -374,12 +374,12 @@ impl App {
                             }
                             Some(mut decided) => {
                                 if let (Ok(Answer::Fencing { .. }), Some(drawn)) = (&decided.answer, drawn) {
-                                    note_drawn(unit, &office, decided.now, &drawn, &of).await.map_err(Refused::Error)?;
+                                    note_drawn(unit, &office, decided.now, &drawn, &of).await?;
                                 }
                                 let standing = match (&decided.answer, event) {
                                     (Ok(Answer::Pass { .. }), Event::Acquire { lease, .. }) if alone => {
                                         let sharers = std::mem::take(&mut decided.sharers);
-                                        Some(standing_in(unit, &office, project, lease, sharers).await.map_err(Refused::Error)?)
+                                        Some(standing_in(unit, &office, project, lease, sharers).await?)
                                     }
                                     _ => None,
                                 };
@@ -432,10 +432,16 @@ pub(super) fn may_destroy(entered: &Entered, environment: &Environment) -> Resul
 }
 
 /// Why a unit was given up, and over which of the environments.
-enum Refused {
+pub(super) enum Refused {
     Error(Error),
     NoSandbox(usize),
     Decided(usize, Box<Decided>),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
 }
 
 impl From<stead_store::StoreError> for Refused {

@@ -12,12 +12,14 @@ use stead_domain::{Code, Error, Result, names};
 use stead_store::{environments, leases, members, principals};
 use tokio::time::Instant;
 
+use super::acquire::Refused;
 use super::deciding::{Asked, Decided, decide_in};
 use super::entering::PATIENCE;
 use super::read::whole_in;
 use super::surroundings::{Surroundings, surroundings_in};
 use super::underway::Quiet;
 use super::{no_sandbox, whereabouts};
+use crate::idempotency::{self, Claim};
 use crate::{App, Entered};
 
 pub(super) fn unknown(id: LeaseId) -> Error {
@@ -38,6 +40,13 @@ fn not_the_holder(record: &LeaseRecord) -> Error {
         LeaseBind::Principal => "only who acquired it may do this, or whoever has its token",
     };
     Error::new(Code::Forbidden, format!("lease `{}` is somebody else's", record.lease.id)).suggestion(next)
+}
+
+/// What a transfer came to.
+enum Handed {
+    Now(Box<Decided>),
+    /// This lease is what the first request with the key came to.
+    Before(LeaseId),
 }
 
 impl App {
@@ -247,27 +256,47 @@ impl App {
             quiet: Quiet::Unknown,
             identity: None,
         };
-        let sandbox = record.of.sandbox_id;
-        let decided: Option<Decided> = self
+        let (sandbox, caller) = (record.of.sandbox_id, entered.caller.clone());
+        let written: std::result::Result<Handed, Refused> = self
             .store
             .write(move |unit| {
                 Box::pin(async move {
+                    match idempotency::claim(unit, &office.context, &*office.sealer, &caller).await? {
+                        Claim::New => idempotency::note_target(unit, &caller, &successor.to_string()).await?,
+                        // A reply that was lost had the only token: it is told again.
+                        Claim::Unfinished(Some(known)) => {
+                            return Ok(Handed::Before(known.parse().map_err(|_| idempotency::in_progress())?));
+                        }
+                        Claim::Unfinished(None) | Claim::Answered(_) => return Err(idempotency::in_progress().into()),
+                    }
                     // What runs goes on; a file that is half written is nobody's to take over.
                     if office.underway.is_busy(sandbox, None) {
                         return Err(Error::new(Code::Conflict, "something is just being written or started in the environment")
                             .recoverable(true)
-                            .suggestion("wait until that is over, and hand the lease on then"));
+                            .suggestion("wait until that is over, and hand the lease on then")
+                            .into());
                     }
-                    decide_in(unit, &office, sandbox, None, asked).await
+                    let decided = decide_in(unit, &office, sandbox, None, asked).await?.ok_or(Refused::NoSandbox(0))?;
+                    match decided.answer {
+                        Ok(_) => Ok(Handed::Now(Box::new(decided))),
+                        // Nothing of it is kept, the key neither.
+                        Err(_) => Err(Refused::Decided(0, Box::new(decided))),
+                    }
                 })
             })
-            .await?;
-        let decided = decided.ok_or_else(|| no_sandbox(&environment))?;
-        self.follow_up(&decided);
-        match decided.answer {
-            Ok(_) => self.as_it_stands(entered, successor).await,
-            Err(Refusal::Stale) => Err(self.lease_lost(entered, id).await),
-            Err(refusal) => Err(self.refused(entered, &environment, &decided, refusal).await),
+            .await;
+        match written {
+            Ok(Handed::Before(successor)) => self.as_it_stands(entered, successor).await,
+            Ok(Handed::Now(decided)) => {
+                self.follow_up(&decided);
+                self.as_it_stands(entered, successor).await
+            }
+            Err(Refused::Error(error)) => Err(error),
+            Err(Refused::NoSandbox(_)) => Err(no_sandbox(&environment)),
+            Err(Refused::Decided(_, decided)) => match decided.answer {
+                Err(refusal) if refusal != Refusal::Stale => Err(self.refused(entered, &environment, &decided, refusal).await),
+                _ => Err(self.lease_lost(entered, id).await),
+            },
         }
     }
 

@@ -162,7 +162,7 @@ async fn admit(state: &State, request: Request, route: &str) -> Result<(Request,
     };
     let mut admitted = verdict.outcome?;
     if let Admitted::Caller(caller) | Admitted::Entered(Entered { caller, .. }) = &admitted {
-        check_lease(caller, &parts.method, route)?;
+        check_lease(caller, &parts.method, route, parts.uri.path())?;
     }
     // Only now, for who was let in: the body of what can be repeated is read here, everything else by its handler.
     let request_body = match idempotency_key(&parts)? {
@@ -213,12 +213,13 @@ fn presented(headers: &HeaderMap, peer: Option<&Peer>, state: &State) -> Result<
 }
 
 /// What an ended lease, or the token of one as a credential, may still ask for.
-fn check_lease(caller: &Caller, method: &Method, route: &str) -> Result<(), Error> {
+fn check_lease(caller: &Caller, method: &Method, route: &str, path: &str) -> Result<(), Error> {
     let reads = matches!(*method, Method::GET | Method::HEAD);
     // Its end can be asked for once more, and what came of it.
     let of_a_lease = route.contains("/leases/{lease_id}");
     let is_credential = matches!(caller.credential, Credential::Lease { .. });
-    if let Some(how) = caller.lease_ended.as_ref().filter(|_| (!reads || is_credential) && !of_a_lease) {
+    let of_its_own = of_a_lease && caller.lease.is_some_and(|lease| path.split('/').any(|part| part == lease.to_string()));
+    if let Some(how) = caller.lease_ended.as_ref().filter(|_| (!reads || is_credential) && !of_its_own) {
         return Err(lease_has_ended(how));
     }
     let elsewhere = !route.contains("{environment_id}") && !of_a_lease;

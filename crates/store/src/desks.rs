@@ -49,6 +49,13 @@ pub async fn lock(unit: &mut Unit, sandbox: SandboxId, rules: Rules, own: (HostI
     load(unit, sandbox, &row, rules, own, head).await.map(Some)
 }
 
+/// Keeps every decision about a sandbox waiting until the unit ends. Whoever writes to its leases or tickets before it decides takes this first,
+/// so that two never wait for each other.
+pub async fn claim(unit: &mut Unit, sandbox: SandboxId) -> Result<()> {
+    unit.fetch_locked("SELECT id FROM sandboxes t WHERE id = $1", &[sandbox.into()]).await?;
+    Ok(())
+}
+
 /// Only looks: what is decided on it may not be true any more.
 pub async fn look(unit: &mut Unit, sandbox: SandboxId, rules: Rules, own: (HostId, i64)) -> Result<Option<Loaded>> {
     let Some(row) = unit.fetch_optional(FIND, &[sandbox.into()]).await? else { return Ok(None) };

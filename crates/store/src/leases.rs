@@ -48,14 +48,6 @@ fn read(row: &Row) -> Result<LeaseRecord> {
     })
 }
 
-pub(crate) fn stage_word(stage: Stage) -> LeaseStage {
-    match stage {
-        Stage::Fencing => LeaseStage::Fencing,
-        Stage::Active => LeaseStage::Active,
-        Stage::Stopping => LeaseStage::Stopping,
-    }
-}
-
 /// Both deadlines are of one era: they are set together.
 fn era(lease: &Lease) -> Option<u64> {
     lease.expires.or(lease.ends).map(|deadline| deadline.era)
@@ -79,7 +71,7 @@ pub async fn insert(unit: &mut Unit, lease: &Lease, of: &Whereabouts, token_hash
             lease.bind.into(),
             lease.mode.into(),
             lease.implicit.into(),
-            stage_word(lease.stage).into(),
+            LeaseStage::from(lease.stage).into(),
             lease.fence.into(),
             lease.ttl.into(),
             lease.max_lifetime.into(),
@@ -101,7 +93,7 @@ pub async fn save(unit: &mut Unit, lease: &Lease) -> Result<()> {
         "UPDATE leases SET stage = $2, fence = $3, era = $4, expires = $5, ends = $6, mode = $7 WHERE id = $1 AND ended_at IS NULL",
         &[
             lease.id.into(),
-            stage_word(lease.stage).into(),
+            LeaseStage::from(lease.stage).into(),
             lease.fence.into(),
             era(lease).into(),
             at(lease.expires),
@@ -159,14 +151,15 @@ pub async fn live_of(unit: &mut Unit, project: ProjectId, principal: PrincipalId
     rows.iter().map(read).collect()
 }
 
-/// The latest of a sandbox that has ended and could change something.
-pub async fn previous(unit: &mut Unit, project: ProjectId, sandbox: SandboxId, before: u64) -> Result<Option<LeaseRecord>> {
+/// The latest of a sandbox that has ended and could change something, up to a fence. One that ended before its time began held nothing.
+pub async fn previous(unit: &mut Unit, project: ProjectId, sandbox: SandboxId, up_to: u64) -> Result<Option<LeaseRecord>> {
     let row = unit
         .fetch_optional(
             select!(
-                "project_id = $1 AND sandbox_id = $2 AND fence < $3 AND ended_at IS NOT NULL AND mode = 'exclusive' ORDER BY fence DESC LIMIT 1"
+                "project_id = $1 AND sandbox_id = $2 AND fence <= $3 AND mode = 'exclusive' AND ended_at IS NOT NULL AND stage <> 'fencing'
+                 ORDER BY fence DESC LIMIT 1"
             ),
-            &[project.into(), sandbox.into(), before.into()],
+            &[project.into(), sandbox.into(), up_to.into()],
         )
         .await?;
     row.as_ref().map(read).transpose()
@@ -253,11 +246,11 @@ pub(crate) async fn end_all(unit: &mut Unit) -> Result<()> {
     Ok(())
 }
 
-/// Forgets some of those that ended before a time and left nothing to do, and tells how many it were.
-pub async fn delete_ended(unit: &mut Unit, before: Timestamp, implicit: bool) -> Result<u64> {
+/// Forgets some of those that calls took for themselves, that ended before a time and left nothing to do.
+pub async fn delete_implicit(unit: &mut Unit, before: Timestamp) -> Result<u64> {
     unit.execute(
-        "DELETE FROM leases WHERE id IN (SELECT id FROM leases WHERE ended_at IS NOT NULL AND ended_at < $1 AND implicit = $2 AND work IS NULL LIMIT 1000)",
-        &[before.into(), implicit.into()],
+        "DELETE FROM leases WHERE id IN (SELECT id FROM leases WHERE ended_at IS NOT NULL AND ended_at < $1 AND implicit = 1 AND work IS NULL LIMIT 1000)",
+        &[before.into()],
     )
     .await
 }

@@ -1,7 +1,7 @@
 //! Who waits for a lease, in the order in which they are served.
 
 use stead_domain::Timestamp;
-use stead_domain::ids::{HostId, LeaseId, ProcessId, ProjectId, SandboxId, TicketId};
+use stead_domain::ids::{HostId, LeaseId, PrincipalId, ProcessId, ProjectId, SandboxId, TicketId};
 use stead_domain::lease::{Deadline, Moment, PRIORITY, Ticket, TicketRecord, TicketStatus, Wanted, Whereabouts};
 
 use crate::error::Result;
@@ -94,14 +94,19 @@ pub async fn head(unit: &mut Unit, sandbox: SandboxId, count: u64) -> Result<Vec
 }
 
 /// Some of those whose time is over, wherever in the queue they are.
-pub async fn overdue(unit: &mut Unit, sandbox: SandboxId, now: Moment) -> Result<Vec<TicketId>> {
+pub async fn overdue(unit: &mut Unit, sandbox: SandboxId, now: Moment) -> Result<Vec<(TicketId, LeaseId)>> {
     let rows = unit
         .fetch(
-            "SELECT id FROM tickets WHERE sandbox_id = $1 AND status = 'waiting' AND deadline <= $2 AND era = $3 LIMIT 500",
+            "SELECT id, lease_id FROM tickets WHERE sandbox_id = $1 AND status = 'waiting' AND deadline <= $2 AND era = $3 LIMIT 500",
             &[sandbox.into(), now.at.into(), now.era.into()],
         )
         .await?;
-    rows.iter().map(|row| row.reader().parsed()).collect()
+    rows.iter()
+        .map(|row| {
+            let mut row = row.reader();
+            Ok((row.parsed()?, row.parsed()?))
+        })
+        .collect()
 }
 
 /// When the first of them gives up.
@@ -123,10 +128,14 @@ pub async fn before(unit: &mut Unit, sandbox: SandboxId, ticket: &Ticket) -> Res
     row.map_or(Ok(0), |row| row.reader().count())
 }
 
-/// Whether anybody waits.
-pub async fn somebody_waits(unit: &mut Unit, sandbox: SandboxId) -> Result<bool> {
-    let row = unit.fetch_optional("SELECT 1 FROM tickets WHERE sandbox_id = $1 AND status = 'waiting' LIMIT 1", &[sandbox.into()]).await?;
-    Ok(row.is_some())
+/// Somebody may not hold anything in a project any more: it waits for nothing there either.
+pub async fn withdraw_of(unit: &mut Unit, project: ProjectId, principal: PrincipalId, now: Timestamp) -> Result<()> {
+    unit.execute(
+        "UPDATE tickets SET status = 'withdrawn', ended_at = $3 WHERE project_id = $1 AND principal_id = $2 AND status = 'waiting'",
+        &[project.into(), principal.into(), now.into()],
+    )
+    .await?;
+    Ok(())
 }
 
 /// The sandbox of a process, if somebody waits for it.

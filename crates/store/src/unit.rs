@@ -27,8 +27,8 @@ impl Dialect {
     }
 }
 
-/// With the machine's clock, for who has to know what the time is while it works.
-pub struct Unit(pub(crate) Connection, pub(crate) Arc<dyn MachineClock>);
+/// With the machine's clock, for who has to know what the time is while it works, and with what is kept until the unit is over.
+pub struct Unit(pub(crate) Connection, pub(crate) Arc<dyn MachineClock>, pub(crate) Vec<Box<dyn Send>>);
 
 pub(crate) enum Connection {
     Sqlite(rusqlite::Connection),
@@ -42,6 +42,15 @@ impl Unit {
             Connection::Sqlite(_) => Dialect::Sqlite,
             _ => Dialect::Postgres,
         }
+    }
+
+    pub(crate) fn new(connection: Connection, clock: Arc<dyn MachineClock>) -> Self {
+        Self(connection, clock, Vec::new())
+    }
+
+    /// Keeps something until what this unit wrote is there for everybody, or never will be: also when nobody waits for that any more.
+    pub fn keep_until_over(&mut self, kept: impl Send + 'static) {
+        self.2.push(Box::new(kept));
     }
 
     /// Runs a statement and tells how many rows it changed.

@@ -5,7 +5,7 @@ use stead_domain::ids::{PrincipalId, ProjectId};
 use stead_domain::page::{Page, PageRequest};
 use stead_domain::principal::{Member, Principal, PrincipalKind, Role};
 use stead_domain::{Code, Error, Result, names};
-use stead_store::{Unit, api_keys, members, principals, projects};
+use stead_store::{Unit, api_keys, members, principals, projects, tickets};
 use utoipa::ToSchema;
 
 use crate::audit::{Act, record};
@@ -110,6 +110,9 @@ impl App {
                     let details = vec![("from", before.role.as_str().into()), ("to", role.as_str().into())];
                     act(unit, &context, &entered, "member.role", principal, details).await?;
                     members::set_role(unit, entered.project, principal, role, context.now()).await?;
+                    if !role.covers(Role::Member) {
+                        tickets::withdraw_of(unit, entered.project, principal, context.now()).await?;
+                    }
                     find(unit, entered.project, principal).await
                 })
             })
@@ -135,6 +138,7 @@ impl App {
                     // Recorded first: the caller may be leaving, and belongs until then.
                     act(unit, &context, &entered, "member.remove", principal, vec![("name", member.name.into())]).await?;
                     api_keys::revoke_of(unit, entered.project, principal, context.now()).await?;
+                    tickets::withdraw_of(unit, entered.project, principal, context.now()).await?;
                     Ok(members::delete(unit, entered.project, principal).await?)
                 })
             })

@@ -191,7 +191,12 @@ impl AcquireEnvironment {
             (asked, most) => asked.or(most),
         };
         let mode = self.mode.unwrap_or(LeaseMode::Exclusive);
-        let at_release = self.at_release.or(policy.at_release).filter(|_| mode == LeaseMode::Exclusive);
+        let open = super::is_open(&environment.spec);
+        if open && self.at_release.is_some_and(|it| it != AtRelease::Keep) {
+            return Err(Error::field("at_release", "the environment is open to many at once, so that nobody's end is the last")
+                .suggestion("leave it out, or set `lease.policy: exclusive` in the definition"));
+        }
+        let at_release = self.at_release.or(policy.at_release).filter(|_| mode == LeaseMode::Exclusive && !open);
         if at_release == Some(AtRelease::Clean) && environment.spec.bound_workspace().is_some() {
             return Err(Error::field("at_release", "the workspace is a directory of the host's, which is never emptied by itself"));
         }
@@ -205,7 +210,7 @@ impl AcquireEnvironment {
             note: self.note.clone(),
             at_release,
             token_hash: None,
-            reaps: environment.lifetime == Lifetime::Lease && mode == LeaseMode::Exclusive,
+            reaps: environment.lifetime == Lifetime::Lease && mode == LeaseMode::Exclusive && !open,
         };
         let ttl = cap.map_or(ttl, |cap| ttl.min(cap)).as_millis();
         let wanted = Wanted { principal: caller.principal, bind, mode, ttl, max_lifetime: cap.map(Duration::as_millis) };
@@ -279,9 +284,7 @@ impl App {
                             if waits {
                                 return self.fenced_ticket(&entered, request.ticket).await;
                             }
-                            for request in &requests {
-                                let _ = self.give_up(request).await;
-                            }
+                            self.give_up(&entered, &requests).await?;
                             return Err(error);
                         }
                     }
@@ -321,7 +324,7 @@ impl App {
         }
     }
 
-    /// All of it in one unit, in the order of the ids: all of them or none, and nobody waits for another who waits for it.
+    /// All of it in one unit, in the order of the sandboxes: all of them or none, and nobody waits for another who waits for it.
     async fn write_acquire(&self, entered: &Entered, asked: &AcquireEnvironment, requests: &[Request]) -> Result<Written> {
         let office = self.office();
         let project = entered.project;
@@ -414,10 +417,26 @@ impl App {
         self.get_ticket(entered, ticket, StandardDuration::ZERO).await
     }
 
-    async fn give_up(&self, request: &Request) -> Result<()> {
-        let office = self.office();
-        let asked = Asked::by_itself(Event::Release { lease: request.lease, work: false });
-        self.decide(request.environment.sandbox_id, None, asked, office).await.map(drop)
+    /// Lets go of all of them, and of the key: the same may be asked again under it.
+    async fn give_up(&self, entered: &Entered, requests: &[Request]) -> Result<()> {
+        let (office, caller) = (self.office(), entered.caller.clone());
+        let leases: Vec<_> = requests.iter().map(|request| (request.environment.sandbox_id, request.lease)).collect();
+        let all = self
+            .store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let mut all = Vec::new();
+                    for (sandbox, lease) in leases {
+                        let asked = Asked::by_itself(Event::Release { lease, work: false });
+                        all.extend(decide_in(unit, &office, sandbox, None, asked).await?);
+                    }
+                    idempotency::give_back(unit, &caller).await?;
+                    Ok::<_, Error>(all)
+                })
+            })
+            .await?;
+        all.iter().for_each(|decided| self.follow_up(decided));
+        Ok(())
     }
 }
 

@@ -41,6 +41,7 @@ impl App {
     /// What follows from a decision outside its unit: whoever waits is told, and a barrier is sent.
     pub(crate) fn follow_up(&self, decided: &Decided) {
         let mut barrier = false;
+        decided.over.iter().for_each(|lease| self.waiters.tell(*lease));
         for effect in &decided.effects {
             match effect {
                 Effect::Began { lease, .. } | Effect::Activated { lease } | Effect::Ended { lease, .. } => self.waiters.tell(*lease),
@@ -51,7 +52,8 @@ impl App {
         if let Some(due) = decided.desk.due() {
             self.lease_keeper.expects(due, decided.now);
         }
-        if barrier {
+        // Of another host's sandbox that host looks after it.
+        if barrier && !decided.elsewhere {
             let (app, sandbox) = (self.clone(), decided.sandbox);
             self.tasks.spawn(async move {
                 if let Err(error) = app.carry(sandbox).await {
@@ -158,6 +160,7 @@ impl App {
                 .store
                 .write(move |unit| {
                     Box::pin(async move {
+                        desks::claim(unit, sandbox).await?;
                         for lease in finished {
                             leases::work_is_done(unit, lease).await?;
                         }
@@ -227,6 +230,9 @@ impl App {
             .read(move |unit| {
                 Box::pin(async move {
                     let Some(loaded) = desks::look(unit, sandbox, rules, own).await? else { return Ok::<_, Error>(None) };
+                    if loaded.quarantined.is_some() {
+                        return Ok(None);
+                    }
                     let desk = &loaded.desk;
                     let mut work = leases::with_work(unit, sandbox).await?;
                     let is_takeover = desk.dirty.is_some();

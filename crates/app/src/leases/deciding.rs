@@ -46,9 +46,30 @@ pub(crate) struct Decided {
     pub quarantined: Option<String>,
     /// Who shares the sandbox, where the decision had to read it.
     pub sharers: Vec<Environment>,
+    /// Leases that nobody waits for any more, whose tickets ran out.
+    pub over: Vec<LeaseId>,
+    /// It is another host's, which carries its barriers.
+    pub elsewhere: bool,
 }
 
-/// Decides and writes. None when there is no such sandbox any more. Who has read what all who share it say passes that along.
+impl Decided {
+    fn refused(loaded: desks::Loaded) -> Self {
+        Self {
+            sandbox: loaded.sandbox,
+            answer: Err(Refusal::NotYet),
+            effects: Vec::new(),
+            now: loaded.now,
+            quarantined: loaded.quarantined,
+            desk: loaded.desk,
+            sharers: Vec::new(),
+            over: Vec::new(),
+            elsewhere: false,
+        }
+    }
+}
+
+/// Decides and writes. None when there is no such sandbox any more. `rules` is what one of those who share it says: enough for whoever only goes
+/// on; before anything changes all of them are asked.
 pub(crate) async fn decide_in(
     unit: &mut Unit,
     office: &Office,
@@ -56,25 +77,37 @@ pub(crate) async fn decide_in(
     rules: Option<Rules>,
     asked: Asked,
 ) -> Result<Option<Decided>> {
-    let sharers = match rules {
-        Some(_) => Vec::new(),
-        None => environments::sharing(unit, sandbox).await?,
-    };
-    // Nobody is let in beside another unless all who share it let everybody in.
-    let rules = rules.unwrap_or_else(|| office.rules_of(&sharers));
+    let (mut one_alone, mut sharers, mut over) = (rules, Vec::new(), Vec::new());
+    let deciding = office.underway.decide(sandbox);
     let mut head = desks::HEAD;
     let (loaded, decision) = loop {
+        let rules = match one_alone {
+            Some(rules) => rules,
+            None => {
+                sharers = environments::sharing(unit, sandbox).await?;
+                office.rules_of(&sharers)
+            }
+        };
         let Some(loaded) = desks::lock(unit, sandbox, rules, office.own, head).await? else { return Ok(None) };
+        if loaded.quarantined.is_some() && lets_in(asked.event) {
+            // Nobody is let in, and nothing is tried again, before somebody has looked at it.
+            return Ok(Some(Decided::refused(loaded)));
+        }
         if loaded.desk.more_wait {
             // Those who are far behind give up in their time as well.
-            for ticket in tickets::overdue(unit, sandbox, loaded.now).await? {
+            for (ticket, lease) in tickets::overdue(unit, sandbox, loaded.now).await? {
                 if !loaded.desk.waiting.iter().any(|known| known.id == ticket) {
                     tickets::end(unit, ticket, TicketStatus::TimedOut, office.context.now()).await?;
+                    over.push(lease);
                 }
             }
         }
         let seen = Seen { now: loaded.now, running: running(office, &loaded, &asked) };
         let decision = decide(loaded.desk.clone(), asked.event, seen);
+        let goes_on = decision.effects.is_empty() && matches!(decision.answer, Ok(Answer::Pass { .. }));
+        if one_alone.take_if(|_| !goes_on).is_some() {
+            continue;
+        }
         if !decision.ran_out() {
             break (loaded, decision);
         }
@@ -85,8 +118,18 @@ pub(crate) async fn decide_in(
         write_effect(unit, office, &loaded, &decision.desk, &asked, *effect).await?;
     }
     desks::save(unit, &loaded, &decision.desk, office.own).await?;
+    let timed_out = |effect: &Effect| match effect {
+        Effect::TimedOut { ticket } => loaded.desk.waiting.iter().find(|known| known.id == *ticket).map(|known| known.lease),
+        _ => None,
+    };
+    over.extend(decision.effects.iter().filter_map(timed_out));
+    if decision.desk.leases != loaded.desk.leases || !decision.effects.is_empty() {
+        unit.keep_until_over(deciding);
+    }
     Ok(Some(Decided {
         sandbox,
+        elsewhere: is_elsewhere(office, &loaded),
+        over,
         answer: decision.answer,
         effects: decision.effects,
         now: loaded.now,
@@ -99,9 +142,18 @@ pub(crate) async fn decide_in(
 /// Whether something of somebody may run. The place knows, if it was asked and nothing was begun since; records only follow it. Of a sandbox
 /// on another host only that host knows what is being done.
 pub(super) fn running(office: &Office, loaded: &desks::Loaded, asked: &Asked) -> bool {
-    let elsewhere = loaded.host.is_some_and(|host| host != office.own.0);
+    let elsewhere = is_elsewhere(office, loaded);
     let quiet = office.underway.is_quiet(loaded.sandbox, asked.quiet);
     !quiet || office.underway.is_busy(loaded.sandbox, asked.identity) || elsewhere
+}
+
+fn is_elsewhere(office: &Office, loaded: &desks::Loaded) -> bool {
+    loaded.host.is_some_and(|host| host != office.own.0)
+}
+
+/// Whether somebody would change something there who does not yet.
+fn lets_in(event: Event) -> bool {
+    matches!(event, Event::Acquire { .. } | Event::Enter { .. } | Event::Present { .. })
 }
 
 async fn write_effect(unit: &mut Unit, office: &Office, loaded: &desks::Loaded, desk: &Desk, asked: &Asked, effect: Effect) -> Result<()> {

@@ -70,6 +70,10 @@ pub(crate) async fn see_in(unit: &mut Unit, office: &Office, caller: &Caller, en
 }
 
 async fn look_at(unit: &mut Unit, office: &Office, right: &mut Right) -> Result<Sight> {
+    // Before the desk is read: what is decided just now may not be in it.
+    if office.underway.is_being_decided(right.sandbox) {
+        return Ok(Sight::Undecided);
+    }
     let Some(loaded) = desks::look(unit, right.sandbox, right.rules, office.own).await? else { return Ok(Sight::Undecided) };
     if loaded.quarantined.is_some() {
         return Ok(Sight::Undecided);
@@ -110,7 +114,7 @@ impl App {
         loop {
             // What commands left behind is known to the place alone.
             right.quiet = self.confirmed_quiet(environment, &self.surroundings(environment).await?).await?;
-            let decided = self.decide(right.sandbox, Some(right.rules), right.asked(), self.office()).await?;
+            let decided = self.decide(right.sandbox, None, right.asked(), self.office()).await?;
             let decided = decided.ok_or_else(|| no_sandbox(environment))?;
             check_quarantine(environment, &decided)?;
             right.quiet = Quiet::Unknown;
@@ -155,8 +159,15 @@ impl App {
             return self.knock(entered, environment).await;
         }
         let (office, caller, of) = (self.office(), entered.caller.clone(), environment.clone());
-        let (_, sight) = self.store.glance(move |unit| Box::pin(async move { see_in(unit, &office, &caller, &of).await })).await?;
-        if sight == Sight::Passes { Ok(()) } else { Err(taken_over()) }
+        let (right, sight) = self.store.glance(move |unit| Box::pin(async move { see_in(unit, &office, &caller, &of).await })).await?;
+        if sight == Sight::Passes {
+            return Ok(());
+        }
+        // Something is just being decided, or has to be. Nobody is waited for: whoever carries a barrier waits for what this caller has.
+        match self.decide(environment.sandbox_id, None, right.asked(), self.office()).await?.map(|decided| decided.answer) {
+            Some(Ok(Answer::Pass { .. })) => Ok(()),
+            _ => Err(taken_over()),
+        }
     }
 
     /// One decision in a unit of its own, and what follows from it outside.
@@ -185,7 +196,9 @@ impl Right {
 
 /// Asks again, in the unit that writes down what is done under it, whether the right is still there.
 pub(crate) async fn hold_in(unit: &mut Unit, office: &Office, right: &Right) -> Result<()> {
-    let decided = decide_in(unit, office, right.sandbox, Some(right.rules), right.asked()).await?;
+    // Where everybody is let in, all who share it are asked whether they still do.
+    let rules = Some(right.rules).filter(|rules| !rules.open);
+    let decided = decide_in(unit, office, right.sandbox, rules, right.asked()).await?;
     match decided.map(|decided| decided.answer) {
         Some(Ok(Answer::Pass { fence })) if fence == right.warrant.fence => Ok(()),
         _ => Err(taken_over()),

@@ -9,7 +9,7 @@ use stead_domain::lease::{
 };
 use stead_domain::principal::Role;
 use stead_domain::{Code, Error, Result, names};
-use stead_store::{environments, leases, members, principals};
+use stead_store::{desks, environments, leases, members, principals};
 use tokio::time::Instant;
 
 use super::acquire::Refused;
@@ -18,6 +18,7 @@ use super::entering::PATIENCE;
 use super::read::whole_in;
 use super::surroundings::{Surroundings, surroundings_in};
 use super::underway::Quiet;
+use super::view::renew_after;
 use super::{no_sandbox, whereabouts};
 use crate::idempotency::{self, Claim};
 use crate::{App, Entered};
@@ -106,7 +107,7 @@ impl App {
                 id,
                 fence: record.lease.fence,
                 expires_in_ms: left,
-                renew_after_ms: left.min(record.lease.ttl) / 3,
+                renew_after_ms: renew_after(left, record.lease.ttl),
                 directive,
             }),
             _ => Err(self.lease_lost(entered, id).await),
@@ -165,9 +166,8 @@ impl App {
                 return Err(Error::field("at_release", "the workspace is a directory of the host's, which is never emptied by itself"));
             }
             record.of.terms.at_release = Some(at_release);
-            let terms = record.of.terms.clone();
-            self.store.write(move |unit| Box::pin(async move { Ok::<_, Error>(leases::set_terms(unit, id, &terms).await?) })).await?;
         }
+        let terms = request.at_release.map(|_| record.of.terms.clone());
         // Whoever keeps it may not answer: it is released all the same, and nobody is let in before it does.
         let quiet = self.confirmed_quiet(&environment, &surroundings).await.unwrap_or_default();
         let work = super::work::is_wanted(&record) && !record.lease.implicit;
@@ -186,6 +186,10 @@ impl App {
             .store
             .write(move |unit| {
                 Box::pin(async move {
+                    desks::claim(unit, sandbox).await?;
+                    if let Some(terms) = &terms {
+                        leases::set_terms(unit, id, terms).await?;
+                    }
                     let decided = decide_in(unit, &office, sandbox, None, asked).await?;
                     // What is told of its end is read with it.
                     let ended = leases::find(unit, id).await?.filter(|record| record.end.is_some());
@@ -216,7 +220,9 @@ impl App {
         names::check_text("reason", &request.reason, LONGEST_NOTE)?;
         let record = self.lease_record(entered, id).await?;
         if record.end.is_none() {
-            let decided = self.decide_on(entered, &record, Event::Break { lease: id }, Some(request.reason), Quiet::Unknown).await?;
+            let (app, whose, of) = (self.clone(), entered.clone(), record.clone());
+            let broken = async move { app.decide_on(&whose, &of, Event::Break { lease: id }, Some(request.reason), Quiet::Unknown).await };
+            let decided = self.detached(broken).await?;
             if let Err(refusal) = decided.answer
                 && refusal != Refusal::Stale
             {
@@ -228,6 +234,11 @@ impl App {
 
     /// From one holder to the next without a gap: what runs goes on.
     pub async fn transfer_lease(&self, entered: &Entered, id: LeaseId, request: TransferRequest) -> Result<AcquireReply> {
+        let (app, entered) = (self.clone(), entered.clone());
+        self.detached(async move { app.transfer_to_the_end(&entered, id, request).await }).await
+    }
+
+    async fn transfer_to_the_end(&self, entered: &Entered, id: LeaseId, request: TransferRequest) -> Result<AcquireReply> {
         if let Some(note) = &request.note {
             names::check_text("note", note, LONGEST_NOTE)?;
         }
@@ -269,7 +280,8 @@ impl App {
                         }
                         Claim::Unfinished(None) | Claim::Answered(_) => return Err(idempotency::in_progress().into()),
                     }
-                    // What runs goes on; a file that is half written is nobody's to take over.
+                    // What runs goes on; a file that is half written is nobody's to take over. Who begins one from here on is asked again.
+                    let _deciding = office.underway.decide(sandbox);
                     if office.underway.is_busy(sandbox, None) {
                         return Err(Error::new(Code::Conflict, "something is just being written or started in the environment")
                             .recoverable(true)

@@ -4,6 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures::future::ready;
+use futures::{StreamExt, stream};
 use stead_domain::ids::SandboxId;
 use stead_domain::lease::{Deadline, Event, Moment};
 use stead_domain::{Error, Result};
@@ -17,6 +19,8 @@ use crate::App;
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// On a database that others write to as well.
 const SHARED: Duration = Duration::from_millis(250);
+/// So many sandboxes are looked at at a time.
+const AT_ONCE: usize = 16;
 /// How often it looks at what is due before it draws breath.
 const ROUNDS: usize = 20;
 /// How often it asks for barriers that were not through, and for leases under which nothing runs any more.
@@ -61,9 +65,12 @@ impl App {
             };
             if swept.is_none_or(|swept| swept.elapsed() >= SWEEP_EVERY) {
                 swept = Some(tokio::time::Instant::now());
-                if let Err(error) = self.sweep_leases().await {
-                    tracing::warn!(%error, cause = error.internal_cause(), "what leases left could not be looked after");
-                }
+                self.sweep_behind();
+            } else if self.store.dialect() == Dialect::Postgres
+                && let Err(error) = self.carry_unsettled().await
+            {
+                // Another server may have left it to this one.
+                tracing::warn!(%error, cause = error.internal_cause(), "what leases left could not be looked after");
             }
             tokio::select! {
                 () = self.stopping.cancelled() => return,
@@ -85,14 +92,9 @@ impl App {
                 self.lease_keeper.next.fetch_min(next.unwrap_or(u64::MAX), Ordering::AcqRel);
                 return Ok(next.map(|next| next.saturating_sub(now.at)));
             }
-            let mut failed = None;
-            for sandbox in due {
-                // One that cannot be looked at keeps nobody else from it.
-                if let Err(error) = self.look_after(sandbox).await {
-                    failed = Some(error);
-                }
-            }
-            if let Some(error) = failed {
+            // One that cannot be looked at, or does not answer, keeps nobody else from it.
+            let looked = stream::iter(due).map(|sandbox| self.look_after(sandbox)).buffer_unordered(AT_ONCE);
+            if let Some(error) = looked.filter_map(|outcome| ready(outcome.err())).collect::<Vec<_>>().await.pop() {
                 return Err(error);
             }
         }
@@ -126,26 +128,59 @@ impl App {
         });
     }
 
+    /// The sweep, beside what is due: those who do not answer hold up no deadline. One at a time.
+    fn sweep_behind(&self) {
+        let Some(one) = self.locks.try_lock("lease-sweep") else { return };
+        let app = self.clone();
+        self.tasks.spawn(async move {
+            if let Err(error) = app.sweep_leases().await {
+                tracing::warn!(%error, cause = error.internal_cause(), "what leases left could not be looked after");
+            }
+            drop(one);
+        });
+    }
+
     /// Barriers that are not through, what unclean ends left, and implicit leases under which nothing runs any more.
     pub async fn sweep_leases(&self) -> Result<()> {
-        let (host, own) = (self.host, self.office().own);
-        let (mut idle, unsettled) = self
+        let host = self.host;
+        let mut idle = self
             .store
             .read(move |unit| {
                 Box::pin(async move {
                     let mut idle = leases::idle(unit, host).await?;
                     idle.extend(tickets::all_waited_for(unit, host).await?);
-                    Ok::<_, Error>((idle, desks::unsettled(unit, own).await?))
+                    Ok::<_, Error>(idle)
                 })
             })
             .await?;
         idle.sort();
         idle.dedup();
-        for sandbox in idle {
-            if let Err(error) = self.look_after(sandbox).await {
-                tracing::warn!(%sandbox, %error, cause = error.internal_cause(), "its lease could not be looked after");
-            }
-        }
+        let looked = stream::iter(idle).map(async |sandbox| (sandbox, self.look_after(sandbox).await)).buffer_unordered(AT_ONCE);
+        looked
+            .for_each(|(sandbox, outcome)| {
+                if let Err(error) = outcome {
+                    tracing::warn!(%sandbox, %error, cause = error.internal_cause(), "its lease could not be looked after");
+                }
+                ready(())
+            })
+            .await;
+        self.carry_unsettled().await?;
+        let before = self.context.now().minus(REMEMBERED);
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    tickets::delete_ended(unit, before).await?;
+                    leases::delete_implicit(unit, before).await?;
+                    Ok::<_, Error>(())
+                })
+            })
+            .await
+    }
+
+    /// Carries the barriers of this host that nobody carries, each by itself.
+    async fn carry_unsettled(&self) -> Result<()> {
+        let own = self.office().own;
+        let unsettled = self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(desks::unsettled(unit, own).await?) })).await?;
         for sandbox in unsettled {
             // Each by itself: whoever does not answer holds up nobody else, and is not asked twice at a time.
             let Some(one) = self.locks.try_lock(&super::barrier::lock_of(sandbox)) else { continue };
@@ -157,15 +192,6 @@ impl App {
                 drop(one);
             });
         }
-        let before = self.context.now().minus(REMEMBERED);
-        self.store
-            .write(move |unit| {
-                Box::pin(async move {
-                    tickets::delete_ended(unit, before).await?;
-                    leases::delete_ended(unit, before, true).await?;
-                    Ok::<_, Error>(())
-                })
-            })
-            .await
+        Ok(())
     }
 }

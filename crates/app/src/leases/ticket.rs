@@ -5,7 +5,7 @@ use std::time::Duration;
 use stead_domain::ids::{PrincipalId, ProjectId, TicketId};
 use stead_domain::lease::{AcquireReply, Event, LeaseStage, TicketRecord, TicketStatus, TicketView};
 use stead_domain::{Code, Error, Result};
-use stead_store::{Dialect, Unit, tickets};
+use stead_store::{Dialect, Unit, desks, tickets};
 use tokio::time::Instant;
 
 use super::deciding::Asked;
@@ -17,6 +17,8 @@ use crate::{App, Entered};
 const LONGEST_POLL: Duration = Duration::from_secs(60);
 /// Another server may have decided.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// Everything that happens here is told; the environment may have been deleted under it.
+const LOOK_AGAIN_HERE: Duration = Duration::from_secs(5);
 
 fn served(record: &TicketRecord) -> Error {
     let (id, lease) = (record.ticket.id, record.ticket.lease);
@@ -62,7 +64,7 @@ impl App {
             if is_settled(&record, granted.as_ref()) || Instant::now() >= deadline {
                 return self.told_of(record, granted).await;
             }
-            let again = deadline.min(Instant::now() + if self.store.dialect() == Dialect::Postgres { LOOK_AGAIN } else { LONGEST_POLL });
+            let again = deadline.min(Instant::now() + if self.store.dialect() == Dialect::Postgres { LOOK_AGAIN } else { LOOK_AGAIN_HERE });
             tokio::select! {
                 () = news => {}
                 () = tokio::time::sleep_until(again) => {}
@@ -117,6 +119,7 @@ impl App {
             .store
             .write(move |unit| {
                 Box::pin(async move {
+                    desks::claim(unit, sandbox).await?;
                     // Whoever is behind it moves up; whoever holds it is none of its business.
                     if !tickets::end(unit, id, TicketStatus::Withdrawn, now).await? {
                         return Ok(None);

@@ -19,8 +19,13 @@ pub(crate) struct Underway(Mutex<Counted>);
 #[derive(Debug, Default)]
 struct Counted {
     doing: HashMap<SandboxId, Vec<Identity>>,
-    /// How much was ever begun in each.
+    /// How much had been begun anywhere when the last was begun in each.
     begun: HashMap<SandboxId, u64>,
+    total: u64,
+    /// The same of those that were forgotten: as if something had been begun in all of them then.
+    floor: u64,
+    /// Where somebody decides, and what it decided is not there for everybody yet.
+    deciding: HashMap<SandboxId, u64>,
 }
 
 /// So many sandboxes are counted apart. Whoever is forgotten only counts as restless.
@@ -43,16 +48,30 @@ impl Underway {
         counted.doing.entry(sandbox).or_default().push(identity);
         if counted.begun.len() >= MOST {
             counted.begun.clear();
+            counted.floor = counted.total;
         }
-        // From one on: who was never counted, or forgotten, is told apart from who was.
-        *counted.begun.entry(sandbox).or_insert(1) += 1;
+        counted.total += 1;
+        let total = counted.total;
+        counted.begun.insert(sandbox, total);
         drop(counted);
         Doing { underway: Arc::clone(self), sandbox, identity }
     }
 
-    /// How much was begun there so far.
+    /// A number that grows whenever something is begun there.
     pub fn begun(&self, sandbox: SandboxId) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).begun.get(&sandbox).copied().unwrap_or(0)
+        let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.begun.get(&sandbox).copied().unwrap_or(counted.floor)
+    }
+
+    /// From before a decision asks what is being done until what it decided is there for everybody. Who begins something meanwhile reads what is
+    /// no longer true, and has to have it decided as well: of a decision and of something that is begun, one always knows of the other.
+    pub fn decide(self: &Arc<Self>, sandbox: SandboxId) -> Deciding {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).deciding.entry(sandbox).or_default() += 1;
+        Deciding { underway: Arc::clone(self), sandbox }
+    }
+
+    pub fn is_being_decided(&self, sandbox: SandboxId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).deciding.contains_key(&sandbox)
     }
 
     /// Whether what the place said is still true: nothing was begun since then.
@@ -93,6 +112,24 @@ impl Drop for Doing {
     }
 }
 
+/// A decision that not everybody sees yet.
+pub(crate) struct Deciding {
+    underway: Arc<Underway>,
+    sandbox: SandboxId,
+}
+
+impl Drop for Deciding {
+    fn drop(&mut self) {
+        let mut counted = self.underway.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counted.deciding.get_mut(&self.sandbox) {
+            *count -= 1;
+            if *count == 0 {
+                counted.deciding.remove(&self.sandbox);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,5 +151,18 @@ mod tests {
         assert!(underway.is_quiet(sandbox, quiet) && !underway.is_quiet(sandbox, Quiet::Unknown));
         drop(underway.begin(sandbox, ben));
         assert!(!underway.is_quiet(sandbox, quiet), "it may have left something");
+        // Also of what was forgotten.
+        let quiet = Quiet::When(underway.begun(sandbox));
+        for other in 0..MOST as u64 {
+            let mut id = [9; 16];
+            id[..8].copy_from_slice(&other.to_be_bytes());
+            drop(underway.begin(SandboxId::from_bytes(id), ann));
+        }
+        assert!(!underway.is_quiet(sandbox, quiet));
+        let (one, other) = (underway.decide(sandbox), underway.decide(sandbox));
+        drop(one);
+        assert!(underway.is_being_decided(sandbox));
+        drop(other);
+        assert!(!underway.is_being_decided(sandbox));
     }
 }

@@ -36,12 +36,9 @@ impl Names {
     }
 }
 
-fn stage_of(stage: Stage) -> LeaseStage {
-    match stage {
-        Stage::Fencing => LeaseStage::Fencing,
-        Stage::Active => LeaseStage::Active,
-        Stage::Stopping => LeaseStage::Stopping,
-    }
+/// When its holder should renew one that lasts so much longer.
+pub(super) fn renew_after(left: u64, ttl: u64) -> u64 {
+    left.min(ttl) / 3
 }
 
 fn left(deadline: Option<Deadline>, now: Moment) -> Option<u64> {
@@ -63,7 +60,7 @@ async fn remaining(unit: &mut Unit, record: &LeaseRecord, now: Moment) -> Result
 pub(super) async fn view(unit: &mut Unit, context: &Context, names: &mut Names, record: &LeaseRecord, now: Moment) -> Result<LeaseView> {
     let LeaseRecord { lease, of, acquired_at, end, .. } = record;
     let expires_in_ms = if end.is_some() { None } else { remaining(unit, record, now).await? };
-    let stage = stage_of(lease.stage);
+    let stage = LeaseStage::from(lease.stage);
     Ok(LeaseView {
         id: lease.id,
         environment_id: of.environment_id,
@@ -84,7 +81,7 @@ pub(super) async fn view(unit: &mut Unit, context: &Context, names: &mut Names, 
         acquired_at: *acquired_at,
         expires_at: expires_in_ms.map(|left| context.now().plus(std::time::Duration::from_millis(left))),
         expires_in_ms,
-        renew_after_ms: expires_in_ms.filter(|_| !lease.implicit).map(|left| left.min(lease.ttl / 3)),
+        renew_after_ms: expires_in_ms.filter(|_| !lease.implicit).map(|left| renew_after(left, lease.ttl)),
         max_expires_in_ms: if end.is_some() { None } else { left(lease.ends, now) },
         released_at: end.as_ref().map(|end| end.at),
         clean: end.as_ref().map(|end| end.clean),
@@ -123,7 +120,7 @@ pub(super) async fn ticket_view(unit: &mut Unit, record: &TicketRecord) -> Resul
         }
     }
     let granted = leases::find(unit, record.ticket.lease).await?.filter(|lease| lease.end.is_none());
-    let stage = granted.map(|lease| stage_of(lease.lease.stage));
+    let stage = granted.map(|lease| lease.lease.stage.into());
     let mut ahead = Vec::new();
     for waiting in tickets::head(unit, sandbox, NAMED).await? {
         if waiting.ticket.id == record.ticket.id {

@@ -34,6 +34,17 @@ impl From<LeaseEnd> for LeaseStatus {
     }
 }
 
+impl From<super::Stage> for LeaseStage {
+    fn from(stage: super::Stage) -> Self {
+        use super::Stage;
+        match stage {
+            Stage::Fencing => Self::Fencing,
+            Stage::Active => Self::Active,
+            Stage::Stopping => Self::Stopping,
+        }
+    }
+}
+
 text_enum! {
     /// How far one is that has not ended.
     pub enum LeaseStage {

@@ -12,12 +12,13 @@ ALTER TABLE sandboxes ADD COLUMN quarantined TEXT COLLATE "C";
 CREATE INDEX sandboxes_due ON sandboxes (due) WHERE due IS NOT NULL;
 CREATE INDEX sandboxes_dirty ON sandboxes (host_id, id) WHERE dirty IS NOT NULL;
 
+-- Environments and sandboxes are named without a reference: whoever removes one removes these first, and is not sent through all of them.
 -- `terms` is what the rules need not know, as JSON. `work` is what is still to be done with what it left: `pending`, or empty.
 CREATE TABLE leases (
     id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     project_id TEXT COLLATE "C" NOT NULL REFERENCES projects (id),
-    environment_id TEXT COLLATE "C" NOT NULL REFERENCES environments (id),
-    sandbox_id TEXT COLLATE "C" NOT NULL REFERENCES sandboxes (id),
+    environment_id TEXT COLLATE "C" NOT NULL,
+    sandbox_id TEXT COLLATE "C" NOT NULL,
     principal_id TEXT COLLATE "C" NOT NULL,
     bind TEXT COLLATE "C" NOT NULL,
     mode TEXT COLLATE "C" NOT NULL,
@@ -40,18 +41,19 @@ CREATE TABLE leases (
 );
 CREATE INDEX leases_live ON leases (sandbox_id, id) WHERE ended_at IS NULL;
 CREATE INDEX leases_idle ON leases (sandbox_id) WHERE ended_at IS NULL AND implicit = 1 AND expires IS NULL;
-CREATE INDEX leases_ended ON leases (ended_at) WHERE ended_at IS NOT NULL AND work IS NULL;
+CREATE INDEX leases_ended ON leases (ended_at) WHERE ended_at IS NOT NULL AND work IS NULL AND implicit = 1;
+CREATE INDEX leases_held ON leases (project_id, id) WHERE ended_at IS NULL;
 CREATE INDEX leases_work ON leases (sandbox_id) WHERE work IS NOT NULL;
 -- Not by the sandbox first: whoever asks for the live ones would be sent through all that ever were.
 CREATE INDEX leases_sandbox ON leases (project_id, sandbox_id, id);
-CREATE INDEX leases_fence ON leases (project_id, sandbox_id, fence);
+CREATE INDEX leases_fence ON leases (project_id, sandbox_id, fence) WHERE mode = 'exclusive';
 CREATE INDEX leases_project ON leases (project_id, id);
 
 CREATE TABLE tickets (
     id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     project_id TEXT COLLATE "C" NOT NULL REFERENCES projects (id),
-    environment_id TEXT COLLATE "C" NOT NULL REFERENCES environments (id),
-    sandbox_id TEXT COLLATE "C" NOT NULL REFERENCES sandboxes (id),
+    environment_id TEXT COLLATE "C" NOT NULL,
+    sandbox_id TEXT COLLATE "C" NOT NULL,
     lease_id TEXT COLLATE "C" NOT NULL,
     principal_id TEXT COLLATE "C" NOT NULL,
     bind TEXT COLLATE "C" NOT NULL,

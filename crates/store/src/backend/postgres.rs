@@ -36,7 +36,7 @@ impl Postgres {
             .connect_with(options)
             .await
             .map_err(error)?;
-        let mut unit = Unit(Connection::PostgresTransaction(pool.begin().await.map_err(error)?), Arc::clone(&clock));
+        let mut unit = Unit::new(Connection::PostgresTransaction(pool.begin().await.map_err(error)?), Arc::clone(&clock));
         // Servers that start together migrate one after the other; the lock ends with the transaction.
         unit.query("SELECT CAST(pg_advisory_xact_lock(7234917) AS TEXT)", &[]).await?;
         migrations::prepare(&mut unit, schema).await?;
@@ -128,7 +128,8 @@ fn guarded(url: &str) -> Result<PgConnectOptions> {
 }
 
 async fn finish(unit: Unit, commit: bool) -> Result<()> {
-    match unit.0 {
+    let Unit(connection, _, _kept) = unit;
+    match connection {
         Connection::PostgresTransaction(transaction) if commit => transaction.commit().await.map_err(error),
         Connection::PostgresTransaction(transaction) => transaction.rollback().await.map_err(error),
         _ => Ok(()),
@@ -138,9 +139,11 @@ async fn finish(unit: Unit, commit: bool) -> Result<()> {
 impl Database for Postgres {
     fn write(&self, work: Work) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            let mut unit = Unit(Connection::PostgresTransaction(self.pool.begin().await.map_err(error)?), Arc::clone(&self.clock));
+            let mut unit = Unit::new(Connection::PostgresTransaction(self.pool.begin().await.map_err(error)?), Arc::clone(&self.clock));
             let commit = work(&mut unit).await;
-            match finish(unit, commit).await {
+            // To the end also when nobody waits for it any more: what is kept until then must not go before.
+            let finished = tokio::spawn(finish(unit, commit)).await;
+            match finished.unwrap_or_else(|lost| Err(StoreError::Unavailable(lost.to_string()))) {
                 // What was to be undone is undone by the end of the connection too; the work's own error says more.
                 Err(_) if !commit => Ok(()),
                 outcome => outcome,
@@ -150,7 +153,7 @@ impl Database for Postgres {
 
     fn read(&self, work: Work) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            let mut unit = Unit(Connection::PostgresReader(self.pool.acquire().await.map_err(error)?), Arc::clone(&self.clock));
+            let mut unit = Unit::new(Connection::PostgresReader(self.pool.acquire().await.map_err(error)?), Arc::clone(&self.clock));
             work(&mut unit).await;
             Ok(())
         })
@@ -158,7 +161,7 @@ impl Database for Postgres {
 
     fn snapshot(&self, work: Work) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            let mut unit = Unit(Connection::PostgresTransaction(self.pool.begin().await.map_err(error)?), Arc::clone(&self.clock));
+            let mut unit = Unit::new(Connection::PostgresTransaction(self.pool.begin().await.map_err(error)?), Arc::clone(&self.clock));
             unit.batch("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
             work(&mut unit).await;
             finish(unit, true).await

@@ -44,7 +44,7 @@ pub(crate) struct Sqlite {
 impl Sqlite {
     pub(crate) async fn open(path: &Path, schema: Schema, clock: Arc<dyn MachineClock>) -> Result<Self> {
         let path = path.to_owned();
-        let mut unit = Unit(Connection::Sqlite(connect_writer(&path)?), Arc::clone(&clock));
+        let mut unit = Unit::new(Connection::Sqlite(connect_writer(&path)?), Arc::clone(&clock));
         migrations::prepare(&mut unit, schema).await?;
 
         let mut threads = Vec::new();
@@ -54,11 +54,11 @@ impl Sqlite {
         let (readers, jobs) = blocking::channel();
         let jobs = Arc::new(Mutex::new(jobs));
         for _ in 0..READERS {
-            let mut unit = Unit(Connection::Sqlite(connect_reader(&path)?), Arc::clone(&clock));
+            let mut unit = Unit::new(Connection::Sqlite(connect_reader(&path)?), Arc::clone(&clock));
             let jobs = Arc::clone(&jobs);
             threads.push(spawn("store-reader", move || read_jobs(&mut unit, &jobs))?);
         }
-        let reader = || Ok(Unit(Connection::Sqlite(connect_reader(&path)?), Arc::clone(&clock)));
+        let reader = || Ok(Unit::new(Connection::Sqlite(connect_reader(&path)?), Arc::clone(&clock)));
         let at_hand = (0..AT_HAND).map(|_| Ok(Mutex::new(Some(reader()?)))).collect::<Result<_>>()?;
         Ok(Self { writer: Mutex::new(Some(writer)), readers: Mutex::new(Some(readers)), at_hand, threads: Mutex::new(threads) })
     }
@@ -197,6 +197,7 @@ fn write_groups(mut unit: Unit, mut jobs: mpsc::UnboundedReceiver<Job>) {
 fn write_group(unit: &mut Unit, group: Vec<Job>) {
     if let Err(failure) = now(unit.batch("BEGIN IMMEDIATE")) {
         group.into_iter().for_each(|job| drop(job.reply.send(Err(failure.clone()))));
+        unit.2.clear();
         return;
     }
     let mut outcomes = Vec::with_capacity(group.len());
@@ -227,6 +228,7 @@ fn write_group(unit: &mut Unit, group: Vec<Job>) {
     if lost.is_some() && !is_autocommit(unit) {
         let _ = now(unit.batch("ROLLBACK"));
     }
+    unit.2.clear();
     for (reply, outcome) in outcomes {
         let _ = reply.send(match &lost {
             Some(failure) => Err(failure.clone()),

@@ -102,7 +102,8 @@ impl App {
     /// Brings one sandbox up to the moment.
     pub(crate) async fn look_after(&self, sandbox: SandboxId) -> Result<()> {
         let office = self.office();
-        let sharing = self.store.glance(move |unit| Box::pin(async move { Ok::<_, Error>(environments::sharing(unit, sandbox).await?) })).await?;
+        let sharing =
+            self.store.glance(move |unit| Box::pin(async move { Ok::<_, Error>(environments::sharing(unit, sandbox).await?) })).await?;
         let Some(environment) = sharing.into_iter().next() else {
             return self.store.write(move |unit| Box::pin(async move { Ok::<_, Error>(desks::forget_due(unit, sandbox).await?) })).await;
         };

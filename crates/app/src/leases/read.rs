@@ -4,8 +4,8 @@ use stead_domain::ids::LeaseId;
 use stead_domain::lease::{LeaseRecord, LeaseView};
 use stead_domain::page::{Page, PageRequest};
 use stead_domain::{Context, Error, Result};
-use stead_store::{Unit, leases};
 pub use stead_store::leases::LeaseFilter as LeaseQuery;
+use stead_store::{Unit, leases};
 
 use super::view::{Names, previous, queue, view};
 use crate::{App, Entered};

@@ -53,21 +53,15 @@ impl App {
             Standing::Unknown => return Err(super::held::unknown(lease)),
         };
         if let Some(end) = record.end {
-            return Err(Error::new(
-                Code::LeaseLost,
-                format!("the lease that this request came to has ended: {} at {}", end.how, end.at),
-            )
-            .detail("lease_id", lease.to_string())
-            .detail("ended", end.how.as_str())
-            .suggestion("acquire the environment anew, with a new Idempotency-Key"));
+            return Err(Error::new(Code::LeaseLost, format!("the lease that this request came to has ended: {} at {}", end.how, end.at))
+                .detail("lease_id", lease.to_string())
+                .detail("ended", end.how.as_str())
+                .suggestion("acquire the environment anew, with a new Idempotency-Key"));
         }
         let token = token_of(&self.office(), lease)?;
         if record.token_hash.as_deref() != Some(&api_key::hash(&token.0)) {
-            return Err(Error::new(
-                Code::Conflict,
-                "the lease was given out by a server with another key, which alone can tell its token",
-            )
-            .suggestion("repeat the request at that server"));
+            return Err(Error::new(Code::Conflict, "the lease was given out by a server with another key, which alone can tell its token")
+                .suggestion("repeat the request at that server"));
         }
         shown.token = Some(token);
         let environment = environment.ok_or_else(|| crate::environments::unknown(record.of.environment_id))?;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use stead_domain::Result;
 use stead_domain::environment::Environment;
 use stead_domain::ids::EnvironmentId;
-use stead_domain::Result;
 use stead_store::{Unit, desks, environments};
 
 use super::Office;

@@ -13,7 +13,9 @@ use crate::invocation::Invocation;
 use crate::printer::human;
 use crate::references;
 
-pub const HEADERS: [&str; 8] = ["environment", "holder", "status", "left", "fence", "note", "age", "id"];
+const HEADERS: [&str; 8] = ["environment", "holder", "status", "left", "fence", "note", "age", "id"];
+/// Where it stands when one of them was ended with a reason.
+const REASON: usize = 6;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
     let client = invocation.client_without_lease().await?;
@@ -35,28 +37,33 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
     let names: HashMap<EnvironmentId, String> =
         process::find::environments(&client).await?.into_iter().map(|environment| (environment.id, environment.name)).collect();
     let ids: Vec<String> = page.items.iter().map(|lease| lease.id.to_string()).collect();
-    let rows: Vec<Vec<String>> = page.items.iter().map(|lease| row(invocation, &names, lease)).collect();
+    let mut headers = HEADERS.to_vec();
+    let mut rows: Vec<Vec<String>> = page.items.iter().map(|lease| row(invocation, &names, lease)).collect();
+    if page.items.iter().any(|lease| lease.reason.is_some()) {
+        headers.insert(REASON, "reason");
+        rows.iter_mut().zip(&page.items).for_each(|(row, lease)| row.insert(REASON, lease.reason.clone().unwrap_or_default()));
+    }
     let empty = match (&arguments.environment, arguments.all) {
         (Some(environment), false) => format!("nobody holds {environment}; --all shows who did"),
         (Some(environment), true) => format!("nobody has held {environment} yet"),
         (None, false) => "nobody holds anything; --all shows who did".to_owned(),
         (None, true) => "nobody has held anything yet".to_owned(),
     };
-    invocation.printer.list(&page, &ids, &HEADERS, &rows, &empty)?;
+    invocation.printer.list(&page, &ids, &headers, &rows, &empty)?;
     if let Some(cursor) = &page.next_cursor {
         invocation.printer.hint(&format!("there is more: --cursor {cursor}"));
     }
     Ok(())
 }
 
-pub fn row(invocation: &Invocation<'_>, names: &HashMap<EnvironmentId, String>, lease: &LeaseView) -> Vec<String> {
+fn row(invocation: &Invocation<'_>, names: &HashMap<EnvironmentId, String>, lease: &LeaseView) -> Vec<String> {
     vec![
         names.get(&lease.environment_id).cloned().unwrap_or_else(|| lease.environment_id.to_string()),
         lease.holder.clone(),
         words::status(lease),
-        lease.expires_in_ms.map(words::time).unwrap_or_default(),
+        words::left_of(lease),
         lease.fence.to_string(),
-        lease.reason.clone().or_else(|| lease.note.clone()).unwrap_or_default(),
+        lease.note.clone().unwrap_or_default(),
         human::age(invocation.now(), lease.acquired_at),
         lease.id.to_string(),
     ]

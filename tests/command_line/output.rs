@@ -135,7 +135,7 @@ fn a_server_that_does_not_answer_is_named() {
     exit code: 1
     --- stderr ---
     error: the reply of http://127.0.0.1:[PORT] is not of the shape that this version knows: missing field `id` at line 1 column 28 (unreachable)
-    hint: the server may be of another version: `stead status`
+    hint: the server may be of another version: `stead status --url http://127.0.0.1:[PORT]`
     ");
 }
 

@@ -2,6 +2,7 @@ use std::cell::Cell;
 use std::pin::pin;
 use std::time::Duration;
 
+use stead_client::ClientError;
 use stead_domain::environment::Environment;
 use stead_domain::ids::LeaseId;
 use stead_domain::lease::LeaseStatus;
@@ -120,7 +121,9 @@ async fn work(here: &Here<'_>, wanted: &Wanted<'_>, environment: &Environment, g
         let loss = keep(term, &here.invocation.context, renew, || finish.notify_one()).await;
         // Whose lease the server has ended can stop nothing any more, and need not where the command goes on for somebody else.
         let fate = match &loss {
-            Loss::Told(_) => Some(loss::look(&renewing, environment, lease, begun.get()).await),
+            Loss::Told(ClientError::Reply { body, .. }) if body.error.code == Code::LeaseLost.as_str() => {
+                Some(loss::look(&renewing, environment, lease, begun.get()).await)
+            }
             _ => None,
         };
         (loss, fate)

@@ -317,6 +317,19 @@ fn a_stale_token_is_named_wherever_it_is_in_the_way() {
 }
 
 #[test]
+fn what_is_refused_for_another_reason_is_told_that_reason() {
+    let office = Office::new();
+    let token = String::from_utf8(office.bob_runs(&["lease", "acquire", "web", "--quiet"]).stdout).unwrap();
+    let mut release = office.bob(&["lease", "release", "--at-release", "destroy"]);
+    assert_snapshot!(told(&release.env("STEAD_LEASE", token.trim()).output().unwrap()), @"
+    exit code: 5
+    --- stderr ---
+    error: only an owner of the project, or who made the environment, may have it deleted (forbidden)
+    hint: say `at_release: clean` to empty it, or ask an owner
+    ");
+}
+
+#[test]
 fn a_token_is_a_credential_where_there_is_no_other() {
     let office = Office::new();
     let token = office.acquire(&["--ttl", "30m"]);

@@ -33,7 +33,7 @@ pub fn run(invocation: &Invocation<'_>) -> Result<()> {
             }
         }
         // It is one of the settings, and the others are shown all the same.
-        Err(failure) => invocation.printer.failure(&failure),
+        Err(failure) => failure.body().iter().for_each(|body| invocation.printer.warn(&body.error.message)),
     }
     add("project", settings.project.value.clone(), &settings.project.source);
     if let Ok(path) = ConfigFile::path(&invocation.surroundings) {

@@ -11,24 +11,24 @@ use crate::invocation::Invocation;
 use crate::printer::given::quoted;
 use crate::settings::{Setting, Settings, lease};
 
-/// Refused something with a lease that is held.
-pub async fn of_held(invocation: &Invocation<'_>, settings: &Settings, client: &Client, error: ClientError) -> Failure {
+/// Refused something with a lease that is held. Of refusals only that of somebody who is not its holder is told in other words.
+pub async fn of_held(invocation: &Invocation<'_>, settings: &Settings, client: &Client, lease: LeaseId, error: ClientError) -> Failure {
     let failure = Failure::from(error);
-    let Some(asked_for_token) = code_of(&failure, Code::Forbidden).map(|details| details.is_some_and(|it| it.contains("Stead-Lease")))
-    else {
-        return failure;
+    let said = match &failure {
+        Failure::Reply { body, .. } if body.error.code == Code::Forbidden.as_str() => suggestion(&body.error).unwrap_or_default(),
+        _ => return failure,
     };
     match settings.presented() {
-        Some(presented) => {
+        Some(presented) if presented.value != lease && said.contains("its token") => {
             let next = of_another(client, &presented).await;
             reworded(invocation, failure, next)
         }
-        None if asked_for_token => {
+        None if said.contains("Stead-Lease") => {
             let next = "present its token: set STEAD_LEASE to it, or name the file that holds it with --lease-token-file; whoever acquired \
                         it was told it once";
             reworded(invocation, failure, next.to_owned())
         }
-        None => failure,
+        _ => failure,
     }
 }
 
@@ -55,14 +55,6 @@ pub fn of_wanted(invocation: &Invocation<'_>, failure: Failure, next: impl Fn(&s
         invocation.global.lease_token_file.as_ref().map(|path| format!(" --lease-token-file {}", quoted(&path.display().to_string())));
     let next = next(&file.unwrap_or_default());
     reworded(invocation, failure, format!("that is the lease which {} presents: {next}", presented.source))
-}
-
-/// The suggestion of a reply with this code.
-fn code_of(failure: &Failure, code: Code) -> Option<Option<String>> {
-    match failure {
-        Failure::Reply { body, .. } if body.error.code == code.as_str() => Some(suggestion(&body.error).map(str::to_owned)),
-        _ => None,
-    }
 }
 
 /// For people only: programs are given the API's own error.

@@ -20,7 +20,7 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Transfer) -> Result<()
     let transfer = TransferRequest { to: arguments.to.clone(), bind: Some(arguments.bind), note: arguments.note.clone() };
     let mut reply = match client.transfer_lease(lease, &transfer).await {
         Ok(reply) => reply,
-        Err(error) => return Err(refusal::of_held(invocation, &settings, &client, error).await),
+        Err(error) => return Err(refusal::of_held(invocation, &settings, &client, lease, error).await),
     };
     let successor = reply.lease.clone().ok_or_else(|| {
         Error::new(Code::Unreachable, "the server handed the lease on and did not say to which").suggestion("`stead lease list` shows it")

@@ -459,6 +459,12 @@ fn whoever_waits_gets_it_in_order_and_sees_the_queue() {
         line.strip_prefix("web: olivia (\"first\"), active, ").and_then(|it| it.strip_suffix(" left, and bob (\"second\"), olivia wait\n"));
     assert!(left.is_some_and(|left| left.starts_with("29m") || left == "30m"), "{line}");
     assert_eq!(office.held()["waiting"][0]["note"], "second");
+    assert_snapshot!(squeezed(&office.desk.run(&["lease", "list", "web"])), @"
+    exit code: 0
+    --- stdout ---
+    ENVIRONMENT  HOLDER  STATUS  LEFT  FENCE  NOTE  WAITING  AGE  ID
+    web  olivia  active  [LEFT]  1  first  2  [AGE]  lse_[ID]
+    ");
     // Nobody gets past them, not even for a moment.
     assert_eq!(office.desk.code(&["lease", "run", "web", "--", "true"]), 3);
     assert_eq!(office.presenting(&token, &["lease", "release"]).status.code(), Some(0));

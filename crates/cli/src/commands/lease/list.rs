@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use stead_client::ListOptions;
 use stead_domain::ids::EnvironmentId;
-use stead_domain::lease::LeaseView;
+use stead_domain::lease::{LeaseStatus, LeaseView};
 use stead_domain::page::Page;
 
 use super::words;
@@ -14,8 +14,9 @@ use crate::printer::human;
 use crate::references;
 
 const HEADERS: [&str; 8] = ["environment", "holder", "status", "left", "fence", "note", "age", "id"];
-/// Where it stands when one of them was ended with a reason.
-const REASON: usize = 6;
+const AFTER_NOTE: usize = 6;
+/// So many of those who wait are told of, at most.
+const TOLD: usize = 10;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
     let client = invocation.client_without_lease().await?;
@@ -29,7 +30,12 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
             } else {
                 // Held ones are few, and those of a shared sandbox are all of its environments'.
                 let held = references::all(async |options| client.list_leases(false, &options).await).await?;
-                let items = held.into_iter().filter(|lease| lease.sandbox_id == environment.sandbox_id).collect();
+                let mut items = Vec::new();
+                for lease in held.into_iter().filter(|lease| lease.sandbox_id == environment.sandbox_id) {
+                    // Alone it tells who waits; one that has ended meanwhile is held no more.
+                    let lease = client.get_lease(lease.id).await?;
+                    items.extend((lease.status == LeaseStatus::Active).then_some(lease));
+                }
                 Page { items, has_more: false, next_cursor: None }
             }
         }
@@ -39,9 +45,13 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
     let ids: Vec<String> = page.items.iter().map(|lease| lease.id.to_string()).collect();
     let mut headers = HEADERS.to_vec();
     let mut rows: Vec<Vec<String>> = page.items.iter().map(|lease| row(invocation, &names, lease)).collect();
-    if page.items.iter().any(|lease| lease.reason.is_some()) {
-        headers.insert(REASON, "reason");
-        rows.iter_mut().zip(&page.items).for_each(|(row, lease)| row.insert(REASON, lease.reason.clone().unwrap_or_default()));
+    // Only where one of them has something to say there.
+    let more: [(&str, fn(&LeaseView) -> Option<String>); 2] = [("reason", |lease| lease.reason.clone()), ("waiting", waiting)];
+    for (header, told) in more {
+        if page.items.iter().any(|lease| told(lease).is_some()) {
+            headers.insert(AFTER_NOTE, header);
+            rows.iter_mut().zip(&page.items).for_each(|(row, lease)| row.insert(AFTER_NOTE, told(lease).unwrap_or_default()));
+        }
     }
     let empty = match (&arguments.environment, arguments.all) {
         (Some(environment), false) => format!("nobody holds {environment}; --all shows who did"),
@@ -67,4 +77,13 @@ fn row(invocation: &Invocation<'_>, names: &HashMap<EnvironmentId, String>, leas
         human::age(invocation.now(), lease.acquired_at),
         lease.id.to_string(),
     ]
+}
+
+/// How many wait for it, as far as that is told.
+fn waiting(lease: &LeaseView) -> Option<String> {
+    match lease.waiting.len() {
+        0 => None,
+        TOLD.. => Some(format!("{TOLD} or more")),
+        count => Some(count.to_string()),
+    }
 }

@@ -16,7 +16,9 @@ use crate::references;
 const HEADERS: [&str; 8] = ["environment", "holder", "status", "left", "fence", "note", "age", "id"];
 const AFTER_NOTE: usize = 6;
 /// So many of those who wait are told of, at most.
-const TOLD: usize = 10;
+const MOST_TOLD: usize = 10;
+
+type Told = fn(&LeaseView) -> Option<String>;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
     let client = invocation.client_without_lease().await?;
@@ -46,7 +48,7 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
     let mut headers = HEADERS.to_vec();
     let mut rows: Vec<Vec<String>> = page.items.iter().map(|lease| row(invocation, &names, lease)).collect();
     // Only where one of them has something to say there.
-    let more: [(&str, fn(&LeaseView) -> Option<String>); 2] = [("reason", |lease| lease.reason.clone()), ("waiting", waiting)];
+    let more: [(&str, Told); 2] = [("reason", |lease| lease.reason.clone()), ("waiting", waiting)];
     for (header, told) in more {
         if page.items.iter().any(|lease| told(lease).is_some()) {
             headers.insert(AFTER_NOTE, header);
@@ -83,7 +85,7 @@ fn row(invocation: &Invocation<'_>, names: &HashMap<EnvironmentId, String>, leas
 fn waiting(lease: &LeaseView) -> Option<String> {
     match lease.waiting.len() {
         0 => None,
-        TOLD.. => Some(format!("{TOLD} or more")),
+        MOST_TOLD.. => Some(format!("{MOST_TOLD} or more")),
         count => Some(count.to_string()),
     }
 }

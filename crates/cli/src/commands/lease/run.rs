@@ -61,7 +61,7 @@ struct Done {
     process: Option<Process>,
     outcome: Result<End>,
     loss: Option<Loss>,
-    /// What was known of the lease when the server said that it is gone.
+    /// Of one that was handed on, whose command goes on.
     fate: Option<Fate>,
 }
 
@@ -147,8 +147,9 @@ async fn work(here: &Here<'_>, wanted: &Wanted<'_>, environment: &Environment, g
             tokio::select! {
                 outcome = &mut working => break outcome,
                 (found, seen) = &mut keeping, if loss.is_none() => {
-                    (loss, fate) = (Some(found), seen);
-                    if fate.as_ref().is_some_and(|fate| fate.handed_on(lease).is_some()) {
+                    loss = Some(found);
+                    fate = seen.filter(|fate| fate.handed_on(lease).is_some());
+                    if fate.is_some() {
                         break Ok(End::Detached(0));
                     }
                     let _ = stop.send(true);

@@ -19,7 +19,8 @@ const FILTERS: &[(&str, &str)] = &[
     (r"\bstk_[a-z2-7]{6}…", "stk_[KEY]…"),
     (r"\bstl_[0-9a-f]{96}\b", "stl_[TOKEN]"),
     // What is left of half an hour, and of the usual time of a lease.
-    (r"\b(29m\d{1,2}s|30m0?0s)\b", "[LEFT]"),
+    (r"\b29m\d{1,2}s\b", "[LEFT]"),
+    (r"((?:for|lasts) |  )(?:29m|30m)\b", "$1[LEFT]"),
     // Not what a definition says.
     (r#"([^"])\b1m(30|2\d)s\b"#, "$1[LEFT]"),
     (r"127\.0\.0\.1:\d{4,5}\b", "127.0.0.1:[PORT]"),

@@ -1,5 +1,6 @@
 //! `stead lease …`, and what it changes for every other command: two users with a key of their own on one environment.
 
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 
 use insta::assert_snapshot;
@@ -106,8 +107,13 @@ fn a_lease_is_acquired_for_a_shell_and_let_go_of() {
     --- stderr ---
     released lse_[ID]
     ");
-    // Once more is no mistake, and nobody holds anything.
-    assert_eq!(office.presenting(token, &["lease", "release"]).status.code(), Some(0));
+    // Once more is no mistake, but nothing is let go of by it; and nobody holds anything.
+    assert_snapshot!(told(&office.presenting(token, &["lease", "release"])), @"
+    exit code: 0
+    --- stderr ---
+    lse_[ID] had ended before: released at [SECOND]
+    hint: STEAD_LEASE presents a lease that has ended, and nothing else was let go of: unset STEAD_LEASE
+    ");
     assert_snapshot!(desk.run(&["lease", "list"]), @"
     exit code: 0
     --- stderr ---
@@ -124,7 +130,7 @@ fn a_lease_is_acquired_for_a_shell_and_let_go_of() {
     exit code: 2
     --- stderr ---
     error: it is not said which lease is meant (usage)
-    hint: name it or its environment, or set STEAD_LEASE to its token; `stead lease list` shows those that are held
+    hint: name it or its environment, or present its token with STEAD_LEASE or --lease-token-file; `stead lease list` shows those that are held
     ");
 }
 
@@ -138,7 +144,7 @@ fn somebody_else_is_told_who_holds_it_and_what_to_do() {
         exit code: 3
         --- stderr ---
         error: environment `web` is held by olivia ("release 1.2"), for [LEFT] more unless it is renewed (lease_held)
-        hint: wait for it with `stead lease run web --wait 5m -- COMMAND`, see who holds it with `stead lease list web`, or have an owner end it with `stead lease break`
+        hint: wait for it with `stead lease run web --wait 5m --url http://127.0.0.1:[PORT] --key-file bob.key -- COMMAND`, see who holds it with `stead lease list web --url http://127.0.0.1:[PORT] --key-file bob.key`, or have an owner end it with `stead lease break web --reason TEXT`; if it is yours, present its token: STEAD_LEASE, --lease-token-file, or the header `Stead-Lease`
         "#);
     }
     }
@@ -148,7 +154,7 @@ fn somebody_else_is_told_who_holds_it_and_what_to_do() {
     assert_eq!(office.desk.code(&["files", "mkdir", "web", "made"]), 3);
     assert_eq!(office.presenting(&token, &["exec", "web", "--", "sh", "-c", "exit 4"]).status.code(), Some(4));
     let shown = squeezed(&office.desk.run(&["env", "list"]));
-    assert!(shown.contains("web  ready  olivia  29m") || shown.contains("web  ready  olivia  30m0s  local"), "{shown}");
+    assert!(shown.contains("web  ready  olivia  29m") || shown.contains("web  ready  olivia  30m  local"), "{shown}");
     let shown = office.desk.run(&["env", "view", "web"]);
     assert!(
         shown.contains("held by        olivia (\"release 1.2\")\n")
@@ -218,12 +224,157 @@ fn a_token_is_presented_by_every_command_and_a_stale_one_changes_nothing() {
     assert_eq!(office.desk.done(&["files", "cat", "web", "there.txt"]), "from here\n");
     // It keeps nobody from the next one.
     assert_eq!(office.presenting(&token, &["lease", "run", "web", "--", "true"]).status.code(), Some(0));
-    assert_snapshot!(told(&office.presenting("stl_mistyped", &["env", "list"])), @"
+}
+
+#[test]
+fn what_cannot_be_presented_keeps_nobody_from_looking() {
+    let office = Office::new();
+    assert_snapshot!(told(&office.presenting("stl_mistyped", &["files", "mkdir", "web", "made"])), @"
     exit code: 2
     --- stderr ---
     error: what STEAD_LEASE gives is no token of a lease: one begins with stl_ (usage)
     hint: set it to what `stead lease acquire` printed, or leave it out: unset STEAD_LEASE
     ");
+    office.desk.write("export.lease", "export STEAD_LEASE=stl_mistyped\n");
+    assert_snapshot!(office.desk.run(&["--lease-token-file", "export.lease", "files", "mkdir", "web", "made"]), @"
+    exit code: 2
+    --- stderr ---
+    error: what --lease-token-file gives is no token of a lease: one begins with stl_ (usage)
+    hint: name a file that `stead lease acquire -o FILE` wrote, which holds the token and nothing else, or leave --lease-token-file out
+    ");
+    assert_snapshot!(office.desk.run(&["--lease-token-file", "none", "files", "mkdir", "web", "made"]), @"
+    exit code: 1
+    --- stderr ---
+    error: cannot read the token in none: No such file or directory (os error 2) (local_file)
+    hint: name a file that `stead lease acquire -o FILE` wrote, or leave --lease-token-file out
+    ");
+    for looking in
+        [&["env", "list"][..], &["env", "view", "web"], &["ps"], &["files", "ls", "web"], &["lease", "list"], &["audit"], &["status"]]
+    {
+        assert_eq!(office.presenting("stl_mistyped", looking).status.code(), Some(0), "{looking:?}");
+        assert_eq!(office.desk.code(&[&["--lease-token-file", "none"], looking].concat()), 0, "{looking:?}");
+    }
+    let shown = told(&office.presenting("stl_mistyped", &["config", "show"]));
+    assert!(
+        shown.starts_with("exit code: 0\n") && shown.contains("STEAD_LEASE gives is no token") && shown.contains("\nproject "),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_stale_token_is_named_wherever_it_is_in_the_way() {
+    let office = Office::new();
+    let old = office.acquire(&[]);
+    assert_eq!(office.presenting(&old, &["lease", "release"]).status.code(), Some(0));
+    // The next one is another, also where the old token is still set.
+    let said = office.presenting(&old, &["lease", "acquire", "web", "--ttl", "30m"]);
+    assert_snapshot!(told(&said), @"
+    exit code: 0
+    --- stdout ---
+    export STEAD_LEASE=stl_[TOKEN]
+    --- stderr ---
+    web is yours for [LEFT]: lse_[ID], fence 2
+    warning: STEAD_LEASE still holds the token of lse_[ID], another lease: set it anew, or unset STEAD_LEASE
+    ");
+    let new = String::from_utf8(said.stdout).unwrap().trim().strip_prefix("export STEAD_LEASE=").unwrap().to_owned();
+    assert!(told(&office.presenting(&old, &["lease", "release"])).contains(" had ended before: released at "));
+    assert_eq!(office.held()["status"], "active", "that was not this one");
+    insta::allow_duplicates! {
+    for verb in ["release", "renew"] {
+        assert_snapshot!(told(&office.presenting(&old, &["lease", verb, "web"])), @"
+        exit code: 5
+        --- stderr ---
+        error: lease `lse_[ID]` is somebody else's (forbidden)
+        hint: STEAD_LEASE presents lse_[ID], which has ended: unset STEAD_LEASE, or present the token of this one
+        ");
+    }
+    }
+    assert_snapshot!(told(&office.presenting(&old, &["exec", "web", "--", "true"])), @"
+    exit code: 125
+    --- stderr ---
+    error: the lease that was presented has ended: released at [SECOND] (fence_stale)
+    hint: acquire the environment anew, or go on without that lease: unset STEAD_LEASE
+    ");
+    office.desk.write("old.lease", &old);
+    let said = office.desk.run(&["--lease-token-file", "old.lease", "files", "mkdir", "web", "made"]);
+    assert!(said.ends_with("hint: acquire the environment anew, or go on without that lease: leave --lease-token-file out\n"), "{said}");
+    // Whoever has it and does not say so is told how to, and whoever does is told what that is good for.
+    assert_snapshot!(office.desk.run(&["lease", "renew", "web"]), @"
+    exit code: 5
+    --- stderr ---
+    error: lease `lse_[ID]` is somebody else's (forbidden)
+    hint: present its token: set STEAD_LEASE to it, or name the file that holds it with --lease-token-file; whoever acquired it was told it once
+    ");
+    assert_snapshot!(told(&office.presenting(&new, &["lease", "run", "web", "--", "true"])), @"
+    exit code: 3
+    --- stderr ---
+    error: environment `web` is held by olivia, for [LEFT] more unless it is renewed (lease_held)
+    hint: that is the lease which STEAD_LEASE presents: `stead exec web -- COMMAND` runs under it
+    ");
+    office.desk.write("new.lease", &new);
+    let said = office.desk.run(&["--lease-token-file", "new.lease", "lease", "run", "web", "--", "true"]);
+    assert!(said.ends_with("presents: `stead exec web --lease-token-file new.lease -- COMMAND` runs under it\n"), "{said}");
+}
+
+#[test]
+fn what_is_refused_for_another_reason_is_told_that_reason() {
+    let office = Office::new();
+    let token = String::from_utf8(office.bob_runs(&["lease", "acquire", "web", "--quiet"]).stdout).unwrap();
+    let mut release = office.bob(&["lease", "release", "--at-release", "destroy"]);
+    assert_snapshot!(told(&release.env("STEAD_LEASE", token.trim()).output().unwrap()), @"
+    exit code: 5
+    --- stderr ---
+    error: only an owner of the project, or who made the environment, may have it deleted (forbidden)
+    hint: say `at_release: clean` to empty it, or ask an owner
+    ");
+}
+
+#[test]
+fn a_token_is_a_credential_where_there_is_no_other() {
+    let office = Office::new();
+    let token = office.acquire(&["--ttl", "30m"]);
+    let elsewhere = |name: &str, arguments: &[&str]| {
+        let mut command = office.desk.command(&[&["--url", &office.address], arguments].concat());
+        command.env_remove("STEAD_DATA_DIR").env(name, &token).output().unwrap()
+    };
+    insta::allow_duplicates! {
+    for name in ["STEAD_LEASE", "STEAD_API_KEY"] {
+        assert_eq!(elsewhere(name, &["exec", "web", "--", "sh", "-c", "exit 4"]).status.code(), Some(4), "{name}");
+        assert_eq!(elsewhere(name, &["env", "list", "--quiet"]).status.code(), Some(0), "{name}");
+        assert_snapshot!(told(&elsewhere(name, &["lease", "renew"])), @"
+        exit code: 0
+        --- stderr ---
+        lse_[ID] lasts [LEFT] more
+        ");
+    }
+    }
+    // Over the socket its user speaks, whose role is more than a token's.
+    assert_eq!(office.presenting(&token, &["project", "members", "list"]).status.code(), Some(0));
+    assert_snapshot!(told(&elsewhere("STEAD_LEASE", &["lease", "release"])), @"
+    exit code: 0
+    --- stderr ---
+    released lse_[ID]
+    ");
+}
+
+#[test]
+fn what_a_lease_cannot_be_is_said_in_the_words_of_the_help() {
+    let office = Office::new();
+    for (arguments, said) in [
+        (["--ttl", "25h"], "error: invalid value '25h' for '--ttl <DURATION>': it must be from 1s to 24h; what takes longer renews it\n"),
+        (["--max-lifetime", "0s"], "error: invalid value '0s' for '--max-lifetime <DURATION>': it must be from 1s to 30d\n"),
+        (["--wait", "31d"], "error: invalid value '31d' for '--wait <DURATION>': it must be at most 30d\n"),
+    ] {
+        let told = office.desk.run(&[&["lease", "acquire", "web"], &arguments[..]].concat());
+        assert!(told.starts_with(&format!("exit code: 2\n--- stderr ---\n{said}")), "{told}");
+    }
+    assert_snapshot!(office.desk.run(&["lease", "acquire", "web", "-o", "none/web.lease"]), @"
+    exit code: 1
+    --- stderr ---
+    error: there is no directory none (local_file)
+    hint: make it first: mkdir -p none
+    ");
+    assert_eq!(office.desk.done(&["lease", "list", "--quiet"]), "", "nothing is held that cannot be written down");
 }
 
 #[test]
@@ -234,6 +385,8 @@ fn a_plain_command_holds_it_only_while_it_runs() {
     assert_eq!((&held()["implicit"], held().get("expires_in_ms")), (&true.into(), None));
     let shown = squeezed(&office.desk.run(&["env", "list"]));
     assert!(shown.contains("web  ready  olivia  while it runs  local"), "{shown}");
+    let listed = squeezed(&office.desk.run(&["lease", "list", "web"]));
+    assert!(listed.contains("web  olivia  active, implicit  while it runs  1  "), "{listed}");
     assert_eq!(office.bob_runs(&["lease", "run", "web", "--", "true"]).status.code(), Some(3));
     office.desk.done(&["kill", &process, "KILL"]);
     until("it is over", || office.desk.done(&["ps", "web", "--quiet"]).is_empty());
@@ -241,6 +394,8 @@ fn a_plain_command_holds_it_only_while_it_runs() {
     until("its end is written down", || held()["expires_in_ms"].is_u64());
     let shown = squeezed(&office.desk.run(&["env", "list"]));
     assert!(shown.contains("web  ready  local"), "{shown}");
+    let listed = squeezed(&office.desk.run(&["lease", "list", "web"]));
+    assert!(listed.contains("web  olivia  active, implicit  idle  1  "), "{listed}");
     assert_eq!(office.bob_runs(&["lease", "run", "web", "--", "true"]).status.code(), Some(0));
 }
 
@@ -297,8 +452,19 @@ fn whoever_waits_gets_it_in_order_and_sees_the_queue() {
     let script = "cat order; echo olivia >> order";
     let olivia = begin(office.desk.command(&["lease", "run", "web", "--wait", "10m", "--", "sh", "-c", script]));
     until("both wait", || office.waiting() == 2);
-    let watched = begin(office.desk.command(&["lease", "watch", "web"]));
+    let mut watched = begin(office.desk.command(&["lease", "watch", "web"]));
+    let (mut seen, mut line) = (BufReader::new(watched.stdout.take().unwrap()), String::new());
+    seen.read_line(&mut line).unwrap();
+    let left =
+        line.strip_prefix("web: olivia (\"first\"), active, ").and_then(|it| it.strip_suffix(" left, and bob (\"second\"), olivia wait\n"));
+    assert!(left.is_some_and(|left| left.starts_with("29m") || left == "30m"), "{line}");
     assert_eq!(office.held()["waiting"][0]["note"], "second");
+    assert_snapshot!(squeezed(&office.desk.run(&["lease", "list", "web"])), @"
+    exit code: 0
+    --- stdout ---
+    ENVIRONMENT  HOLDER  STATUS  LEFT  FENCE  NOTE  WAITING  AGE  ID
+    web  olivia  active  [LEFT]  1  first  2  [AGE]  lse_[ID]
+    ");
     // Nobody gets past them, not even for a moment.
     assert_eq!(office.desk.code(&["lease", "run", "web", "--", "true"]), 3);
     assert_eq!(office.presenting(&token, &["lease", "release"]).status.code(), Some(0));
@@ -317,8 +483,7 @@ fn whoever_waits_gets_it_in_order_and_sees_the_queue() {
     );
     assert_eq!(office.desk.done(&["files", "cat", "web", "order"]), "bob\nolivia\n");
     interrupt(&watched);
-    let watched = told(&watched.wait_with_output().unwrap());
-    assert!(watched.starts_with("exit code: 0\n--- stdout ---\nweb: olivia (\"first\"), active, and bob, olivia waits\n"), "{watched}");
+    assert_eq!(watched.wait().unwrap().code(), Some(0));
 }
 
 #[test]
@@ -330,7 +495,7 @@ fn a_wait_ends_by_its_time_or_by_its_user_and_leaves_no_place_behind() {
     --- stderr ---
     waiting for web, next in line; held by olivia ("mine")
     error: environment `web` is still held by olivia ("mine") after 300ms (lease_held)
-    hint: wait longer with --wait, see who holds it with `stead lease watch web`, or have an owner end it with `stead lease break web`
+    hint: wait longer with --wait, see who holds it with `stead lease watch web --url http://127.0.0.1:[PORT] --key-file bob.key`, or have an owner end it with `stead lease break web --reason TEXT`
     "#);
     insta::allow_duplicates! {
     for command in [&["lease", "acquire", "web", "--wait", "10m"][..], &["lease", "run", "web", "--wait", "10m", "--", "true"]] {
@@ -368,7 +533,7 @@ fn a_lease_that_is_lost_stops_the_command() {
     exit code: 125
     --- stderr ---
     error: the lease on environment `web` was lost: revoked at [SECOND] ("somebody took it"); olivia ("urgent") holds it now (lease_lost)
-    hint: the command was stopped; `stead logs prc_[ID]` shows what it printed, and then run it again
+    hint: the command was stopped; `stead logs prc_[ID] --url http://127.0.0.1:[PORT] --key-file bob.key` shows what it printed, and then run it again
     "#);
     let all = office.desk.json(&["ps", "web", "--all"]);
     let ended = all["items"].as_array().unwrap().iter().find(|it| it["id"] == process.as_str()).unwrap();
@@ -378,12 +543,54 @@ fn a_lease_that_is_lost_stops_the_command() {
 #[test]
 fn a_broken_lease_stops_the_command_also_where_nobody_wants_it() {
     let office = Office::new();
-    let running = begin(office.bob(&["lease", "run", "web", "--", "sh", "-c", "trap '' TERM; echo begun > begun; sleep 600"]));
+    let running =
+        begin(office.bob(&["lease", "run", "web", "--note", "tests", "--", "sh", "-c", "trap '' TERM; echo begun > begun; sleep 600"]));
     until("it runs", || office.desk.code(&["files", "stat", "web", "begun"]) == 0);
     office.desk.done(&["lease", "break", "web", "--reason", "enough"]);
     let said = told(&running.wait_with_output().unwrap());
     assert!(said.starts_with("exit code: 125\n") && said.contains("revoked at ") && said.contains("(\"enough\")"), "{said}");
     until("nothing runs", || office.desk.done(&["ps", "web", "--quiet"]).is_empty());
+    // What it was for and why it was ended stand beside each other, and the audit says why as well.
+    assert_snapshot!(squeezed(&office.desk.run(&["lease", "list", "web", "--all"])), @"
+    exit code: 0
+    --- stdout ---
+    ENVIRONMENT  HOLDER  STATUS  LEFT  FENCE  NOTE  REASON  AGE  ID
+    web  bob  revoked  1  tests  enough  [AGE]  lse_[ID]
+    ");
+    let audited = squeezed(&office.desk.run(&["audit", "--action", "lease.end"]));
+    assert!(audited.contains("FROM  REASON\n") && audited.lines().any(|line| line.ends_with("  enough")), "{audited}");
+    // Who comes next with a command is told what one who acquires it is told.
+    assert_snapshot!(office.desk.run(&["lease", "run", "web", "--", "true"]), @r#"
+    exit code: 0
+    --- stderr ---
+    bob ("tests") held it before and did not let go (revoked): look at what is there
+    "#);
+}
+
+#[test]
+fn a_lease_that_reached_its_longest_time_says_so() {
+    let office = Office::new();
+    let said = office.desk.run(&["lease", "run", "web", "--ttl", "4s", "--max-lifetime", "5s", "--", "sleep", "600"]);
+    let mut lines = said.lines().skip(2);
+    let first = lines.next().unwrap_or_default();
+    assert!(first.starts_with("finish up: its max_lifetime ends it in ") && first.ends_with("s, whatever is renewed"), "{said}");
+    assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @"
+    error: the lease on environment `web` was lost: its max_lifetime of 5s is over; nobody else holds it now (lease_lost)
+    hint: the command was stopped; `stead logs prc_[ID]` shows what it printed, and then run it with a longer --max-lifetime, which `lease.max_lifetime` of the definition bounds
+    ");
+    assert!(said.starts_with("exit code: 125\n"), "{said}");
+    // One that somebody waits for is asked to finish up for that.
+    let token = office.acquire(&["--ttl", "30m"]);
+    let waiting = begin(office.bob(&["lease", "acquire", "web", "--wait", "10m", "--note", "tests"]));
+    until("bob waits", || office.waiting() == 1);
+    assert_snapshot!(told(&office.presenting(&token, &["lease", "renew"])), @r#"
+    exit code: 0
+    --- stderr ---
+    lse_[ID] lasts [LEFT] more
+    finish up: bob ("tests") waits for it
+    "#);
+    interrupt(&waiting);
+    assert_eq!(waiting.wait_with_output().unwrap().status.code(), Some(130));
 }
 
 #[test]
@@ -467,6 +674,62 @@ fn a_lease_is_handed_on_and_what_runs_goes_on() {
     assert_eq!(office.bob_runs(&["exec", "web", "--", "true"]).status.code(), Some(125));
     office.desk.done(&["lease", "release", "web"]);
     assert_eq!(office.desk.done(&["ps", "web", "--quiet"]), "");
+}
+
+#[test]
+fn a_command_whose_lease_is_handed_on_goes_on_without_its_first_holder() {
+    let office = Office::new();
+    let running = begin(office.bob(&["lease", "run", "web", "--ttl", "10s", "--", "sh", "-c", "echo begun | tee begun; exec sleep 600"]));
+    until("it runs", || office.desk.code(&["files", "stat", "web", "begun"]) == 0);
+    let process = office.desk.done(&["ps", "web", "--quiet"]).trim().to_owned();
+    let lease = office.held()["id"].as_str().unwrap().to_owned();
+    assert_snapshot!(office.desk.run(&["lease", "transfer", &lease, "--to", "olivia", "-o", "olivia.lease"]), @"
+    exit code: 0
+    --- stderr ---
+    olivia holds it now: lse_[ID], fence 2
+    hint: whoever has olivia.lease presents it with --lease-token-file
+    ");
+    // As it was written it is presented; it lasts no longer than what was handed on, and is kept here by hand.
+    let next = || office.desk.code(&["--lease-token-file", "olivia.lease", "lease", "renew"]);
+    assert_eq!(next(), 0);
+    let mut running = running;
+    until("its first holder has left", || {
+        assert_eq!(next(), 0);
+        running.try_wait().unwrap().is_some()
+    });
+    assert_snapshot!(told(&running.wait_with_output().unwrap()), @"
+    exit code: 125
+    --- stdout ---
+    begun
+    --- stderr ---
+    error: the lease on environment `web` was handed on to olivia (lease_lost)
+    hint: the command goes on under olivia's lease: `stead logs prc_[ID] --follow --url http://127.0.0.1:[PORT] --key-file bob.key` shows what it prints, and `stead attach prc_[ID] --url http://127.0.0.1:[PORT] --key-file bob.key` comes back to it
+    ");
+    assert_eq!(office.desk.done(&["ps", "web", "--quiet"]).trim(), process, "it goes on");
+    assert_eq!(office.desk.code(&["--lease-token-file", "olivia.lease", "lease", "transfer", "--to", "bob", "-o", "olivia.lease"]), 3);
+    office.desk.done(&["--lease-token-file", "olivia.lease", "lease", "release"]);
+    assert_eq!(office.desk.done(&["ps", "web", "--quiet"]), "");
+}
+
+#[test]
+fn a_lease_says_what_it_promises() {
+    let office = Office::new();
+    assert_snapshot!(office.desk.run(&["lease", "acquire", "web", "--shared", "--ttl", "30m"]), @"
+    exit code: 0
+    --- stdout ---
+    export STEAD_LEASE=stl_[TOKEN]
+    --- stderr ---
+    web is yours to read for [LEFT], shared with whoever else reads; nobody changes it meanwhile: lse_[ID]
+    ");
+    office.desk.write("open.json", r#"{ "lease": { "policy": "open" } }"#);
+    office.desk.done(&["env", "create", "everybodys", "--spec", "open.json"]);
+    assert_snapshot!(office.desk.run(&["lease", "acquire", "everybodys", "--ttl", "30m"]), @"
+    exit code: 0
+    --- stdout ---
+    export STEAD_LEASE=stl_[TOKEN]
+    --- stderr ---
+    everybodys is open to everybody: others may change it meanwhile, and lse_[ID] keeps nobody out; it lasts [LEFT]
+    ");
 }
 
 #[test]

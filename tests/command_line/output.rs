@@ -109,7 +109,7 @@ fn a_server_that_does_not_answer_is_named() {
     exit code: 1
     --- stderr ---
     error: no server answers at http://127.0.0.1:1: Connection refused (os error 111) (unreachable)
-    hint: check the address with `stead config show`, or run `stead doctor`
+    hint: check the address with `stead config show`, or run `stead doctor --url http://127.0.0.1:1`
     ");
     assert_snapshot!(desk.run(&["env", "list", "--url", "ftp://example.org"]), @"
     exit code: 2
@@ -121,7 +121,7 @@ fn a_server_that_does_not_answer_is_named() {
     exit code: 1
     --- stderr ---
     error: no server answers at unix:/nowhere/stead.sock: No such file or directory (os error 2) (unreachable)
-    hint: check the address with `stead config show`, or run `stead doctor`
+    hint: check the address with `stead config show`, or run `stead doctor --url unix:/nowhere/stead.sock`
     ");
     let other = fake_server(200, "text/html", "<html>Hello</html>".to_owned());
     assert_snapshot!(desk.run(&["env", "list", "--url", &other]), @"
@@ -135,7 +135,7 @@ fn a_server_that_does_not_answer_is_named() {
     exit code: 1
     --- stderr ---
     error: the reply of http://127.0.0.1:[PORT] is not of the shape that this version knows: missing field `id` at line 1 column 28 (unreachable)
-    hint: the server may be of another version: `stead status`
+    hint: the server may be of another version: `stead status --url http://127.0.0.1:[PORT]`
     ");
 }
 

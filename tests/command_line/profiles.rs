@@ -104,6 +104,23 @@ fn profiles_stand_beside_each_other_and_a_flag_chooses() {
 }
 
 #[test]
+fn a_login_says_what_comes_before_its_profile() {
+    let desk = Desk::new();
+    desk.done(&["key", "create", "laptop", "-o", "laptop.key"]);
+    let address = desk.server().address.clone();
+    let mut login = desk.command(&["login", &address, "--key-file", "laptop.key", "--profile", "work"]);
+    assert_snapshot!(told(&login.env("STEAD_API_KEY", "stk_other").output().unwrap()), @"
+    exit code: 0
+    --- stderr ---
+    logged in to http://127.0.0.1:[PORT] as olivia (prn_[ID])
+    profile work is remembered, project default
+    warning: STEAD_DATA_DIR and STEAD_API_KEY come before it: unset STEAD_DATA_DIR STEAD_API_KEY, or say --profile work
+    ");
+    assert!(squeezed(&desk.run(&["config", "show"])).contains("server  local  STEAD_DATA_DIR"));
+    assert!(squeezed(&desk.run(&["config", "show", "--profile", "work"])).contains(&format!("url  {address}")));
+}
+
+#[test]
 fn a_login_that_does_not_work_is_not_remembered() {
     let desk = Desk::new();
     let address = desk.server().address.clone();

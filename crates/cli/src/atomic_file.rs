@@ -42,6 +42,17 @@ pub fn read_bounded(path: &Path) -> Result<Contents> {
     Ok(if bytes.len() as u64 > LARGEST_FILE { Contents::TooLarge } else { Contents::Bytes(bytes) })
 }
 
+/// A path that is mistyped would otherwise become directories.
+pub fn check_directory(path: &Path) -> Result<()> {
+    match path.parent().filter(|directory| !directory.as_os_str().is_empty() && !directory.is_dir()) {
+        Some(directory) => Err(Error::new(Code::LocalFile, format!("there is no directory {}", directory.display()))
+            .detail("path", path.display().to_string())
+            .suggestion(format!("make it first: mkdir -p {}", directory.display()))
+            .into()),
+        None => Ok(()),
+    }
+}
+
 /// Writes a file that was not there. False when it was: then nothing has changed.
 pub fn create_new(path: &Path, bytes: &[u8], mode: u32) -> Result<bool> {
     let temporary = write_beside(path, bytes, mode)?;

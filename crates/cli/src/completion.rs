@@ -10,7 +10,7 @@ use stead_domain::environment::ScopeFilter;
 
 use crate::arguments::GlobalArguments;
 use crate::printer::escape;
-use crate::settings::{Settings, Surroundings};
+use crate::settings::{Presents, Settings, Surroundings};
 use crate::{connection, world};
 
 /// The variable that the shell's script sets when it asks for candidates.
@@ -58,7 +58,7 @@ fn candidates(typed: &OsStr, ask: impl AsyncFn(&Client, &str) -> stead_client::R
     let typed = typed.to_string_lossy().into_owned();
     let names = block_on(async {
         let surroundings = Surroundings::of_this_process().ok()?;
-        let settings = Settings::resolve(&GlobalArguments::default(), &surroundings).ok()?;
+        let settings = Settings::resolve(&GlobalArguments::default(), &surroundings, Presents::Nothing).ok()?;
         let client = connection::client(&settings, &world::context());
         tokio::time::timeout(PATIENCE, ask(&client, &typed)).await.ok()?.ok()
     });

@@ -7,7 +7,7 @@ use crate::arguments::GlobalArguments;
 use crate::connection;
 use crate::failure::Result;
 use crate::printer::Printer;
-use crate::settings::{Settings, Surroundings};
+use crate::settings::{Presents, Settings, Surroundings};
 
 pub struct Invocation<'run> {
     pub global: GlobalArguments,
@@ -19,7 +19,16 @@ pub struct Invocation<'run> {
 impl Invocation<'_> {
     /// The settings, with what was not used of them said aloud.
     pub fn settings(&self) -> Result<Settings> {
-        let settings = Settings::resolve(&self.global, &self.surroundings)?;
+        self.settings_that(Presents::Lease)
+    }
+
+    /// The same for what nobody's lease is needed for: neither one that has ended nor one that cannot be read is in its way.
+    pub fn settings_without_lease(&self) -> Result<Settings> {
+        self.settings_that(Presents::Nothing)
+    }
+
+    fn settings_that(&self, presents: Presents) -> Result<Settings> {
+        let settings = Settings::resolve(&self.global, &self.surroundings, presents)?;
         for warning in &settings.warnings {
             self.printer.warn(warning);
         }
@@ -31,9 +40,9 @@ impl Invocation<'_> {
         connection::open(&self.settings()?, self.printer, &self.context).await
     }
 
-    /// The same for what nobody's lease is needed for: one that has ended must not keep its owner from the next.
+    /// The same for what only looks, and for what nobody's lease is needed for.
     pub async fn client_without_lease(&self) -> Result<Client> {
-        connection::open(&self.settings()?.presenting(None), self.printer, &self.context).await
+        connection::open(&self.settings_without_lease()?, self.printer, &self.context).await
     }
 
     pub fn now(&self) -> Timestamp {

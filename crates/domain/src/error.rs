@@ -137,7 +137,7 @@ pub fn document() -> String {
         `details.suggestion` says what to do next, `details.recoverable` whether the same request may succeed later, and `details.request_id` \
         under which id the server's log has it. A command prints message, code and suggestion on stderr; with `--json` it prints the error \
         as above.\n\n| exit code | means |\n|---|---|\n| 0 | done |\n| 1 | failed |\n| 2 | not understood, or not valid |\n\
-        | 3 | the present state does not allow it |\n| 4 | not found |\n| 5 | not allowed |\n| 125 | `run`, `exec` and `shell`: Stead could not do it |\n| 126, 127 | the program cannot be run; there is no such program |\n\n| code | status | exit code | meaning |\n|---|---|---|---|\n",
+        | 3 | the present state does not allow it |\n| 4 | not found |\n| 5 | not allowed |\n| 125 | `run`, `exec`, `shell` and `lease run`: Stead could not do it, or the lease was lost |\n| 126, 127 | the program cannot be run; there is no such program |\n\n| code | status | exit code | meaning |\n|---|---|---|---|\n",
     );
     for code in Code::ALL {
         text.push_str(&format!("| `{code}` | {} | {} | {} |\n", code.status(), code.exit_code(), code.help()));

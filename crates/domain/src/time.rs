@@ -40,6 +40,12 @@ impl Timestamp {
         Self::from_microseconds(self.0.saturating_sub(microseconds))
     }
 
+    /// As people read it in a sentence: no fraction of a second.
+    pub fn to_the_second(self) -> String {
+        let text = self.to_string();
+        text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
+    }
+
     /// How long after `earlier` this is; zero when it is not.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -89,6 +95,7 @@ mod tests {
     fn a_time_survives_its_text() {
         let time: Timestamp = "2026-05-04T10:00:00.123456Z".parse().unwrap();
         assert_eq!(time.to_string(), "2026-05-04T10:00:00.123456Z");
+        assert_eq!(time.to_the_second(), "2026-05-04T10:00:00Z");
         assert_eq!(time.plus(Duration::from_secs(1)).since(time), Duration::from_secs(1));
         assert_eq!(time.since(time.plus(Duration::from_secs(1))), Duration::ZERO);
         assert_eq!("2026-05-04T12:00:00+02:00".parse::<Timestamp>().unwrap().to_string(), "2026-05-04T10:00:00.000000Z");

@@ -106,15 +106,13 @@ enum Written {
 
 impl AcquireEnvironment {
     fn check(&self, role: Role) -> Result<()> {
-        let within = |field: &str, value: Option<Duration>, least: u64, most: u64| match value {
-            Some(value) if !(least..=most).contains(&value.as_millis()) => {
-                Err(Error::field(field, format!("must be between {}s and {}s", least.div_ceil(1000), most / 1000)))
-            }
+        let within = |field: &str, value: Option<Duration>, least: u64, most: u64, words: &str| match value {
+            Some(value) if !(least..=most).contains(&value.as_millis()) => Err(Error::field(field, format!("must be between {words}"))),
             _ => Ok(()),
         };
-        within("lease_ttl", self.lease_ttl, SHORTEST, LONGEST)?;
-        within("max_lifetime", self.max_lifetime, SHORTEST, 30 * LONGEST)?;
-        within("wait", self.wait, 0, 30 * LONGEST)?;
+        within("lease_ttl", self.lease_ttl, SHORTEST, LONGEST, "1s and 24h")?;
+        within("max_lifetime", self.max_lifetime, SHORTEST, 30 * LONGEST, "1s and 720h, which is 30 days")?;
+        within("wait", self.wait, 0, 30 * LONGEST, "0s and 720h, which is 30 days")?;
         if self.priority.is_some_and(|priority| !(-MOST_PRIORITY..=MOST_PRIORITY).contains(&priority)) {
             return Err(Error::field("priority", format!("must be between -{MOST_PRIORITY} and {MOST_PRIORITY}")));
         }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use stead_domain::environment::Environment;
 use stead_domain::ids::{LeaseId, PrincipalId, SandboxId};
 use stead_domain::lease::{
-    Deadline, HolderView, LINGER, Lease, LeaseMode, LeaseRecord, LeaseStage, LeaseStatus, LeaseView, Moment, PreviousLease, Stage,
-    TicketRecord, TicketView,
+    Deadline, HolderView, LINGER, Lease, LeaseBind, LeaseMode, LeaseRecord, LeaseStage, LeaseStatus, LeaseView, Moment, PreviousLease,
+    Stage, TicketRecord, TicketView,
 };
 use stead_domain::{Code, Context, Error, Result};
 use stead_store::{Unit, desks, leases, principals, sandboxes, tickets};
@@ -20,6 +20,9 @@ const NAMED: u64 = 3;
 const SHOWN: u64 = 10;
 /// How soon somebody who does not wait with a long poll should ask again.
 const POLL_AFTER: u64 = 1000;
+
+/// For whoever holds it and did not say so.
+const YOURS: &str = "; if it is yours, present its token: STEAD_LEASE, --lease-token-file, or the header `Stead-Lease`";
 
 /// Names of principals, each read once.
 #[derive(Default)]
@@ -190,8 +193,10 @@ fn spoken(milliseconds: u64) -> String {
     let seconds = milliseconds.div_ceil(1000);
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds}s"),
-        (0, minutes, seconds) => format!("{minutes}m{seconds:02}s"),
-        (hours, minutes, _) => format!("{hours}h{minutes:02}m"),
+        (0, minutes, 0) => format!("{minutes}m"),
+        (0, minutes, seconds) => format!("{minutes}m{seconds}s"),
+        (hours, 0, _) => format!("{hours}h"),
+        (hours, minutes, _) => format!("{hours}h{minutes}m"),
     }
 }
 
@@ -228,6 +233,8 @@ async fn tell_who(
     };
     let rules = stead_domain::lease::Rules { open: false, lock_delay: 0, local: false };
     let waiting = desks::look(unit, sandbox, rules, own).await?.map_or(0, |loaded| loaded.waiting.len());
+    let has_token = holder.as_ref().is_some_and(|holder| holder.lease.bind == LeaseBind::Token && !holder.lease.implicit);
+    let yours = if has_token { YOURS } else { "" };
     let error = match holder {
         Some(LeaseRecord { lease, of, .. }) => {
             let who = names.of(unit, lease.principal).await?;
@@ -255,7 +262,7 @@ async fn tell_who(
     };
     Ok(error.detail("waiting", waiting).recoverable(true).suggestion(format!(
         "wait for it with `stead lease run {name} --wait 5m -- COMMAND`, see who holds it with `stead lease list {name}`, or have an owner end \
-         it with `stead lease break`"
+         it with `stead lease break {name} --reason TEXT`{yours}"
     )))
 }
 

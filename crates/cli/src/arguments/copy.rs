@@ -14,11 +14,11 @@ Examples:
   stead cp web:/var/log logs
   stead cp web:data other:data
 
-ENVIRONMENT:PATH is in an environment, anything else here; write ./a:b for a file here whose name has a colon. Directories are copied with
-everything in them, links as links. Into a directory that is there, or a name that ends with `/`, the copy goes under its own name; else it
+ENVIRONMENT:PATH is in an environment, anything else here; write ./a:b for a file here whose name has a colon. Directories are copied with \
+everything in them, links as links. Into a directory that is there, or a name that ends with `/`, the copy goes under its own name; else it \
 gets the name that was given, and directories that are missing are made. A file takes the place of one that is there, in one step.
 
-A connection that breaks, or a server that restarts, is waited for. A large file goes on where it was, also when the command itself was
+A connection that breaks, or a server that restarts, is waited for. A large file goes on where it was, also when the command itself was \
 ended and is given again.")]
 pub struct Cp {
     /// What is copied: a path here, or ENVIRONMENT:PATH

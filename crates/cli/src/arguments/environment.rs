@@ -237,7 +237,7 @@ Examples:
   stead env export web --archive - | zstd > web.tar.zst
   stead env export web --archive - | ssh host stead env import --archive -
 
-For an archive, what is there now is sealed first, as a checkpoint of its own. Neither secrets nor processes nor what they printed are in
+For an archive, what is there now is sealed first, as a checkpoint of its own. Neither secrets nor processes nor what they printed are in \
 it, nor what lies in the runtime directory.")]
 pub struct Export {
     #[command(flatten)]
@@ -260,8 +260,8 @@ Examples:
   stead env import --archive web.tar --name web-2
   zstd -dc web.tar.zst | stead env import --archive -
 
-The environment has the definition, the files and the checkpoints of the one that was exported, and an identity of its own. An archive is
-trusted with nothing: its definition must be one that could be created here, and directories of this host are mounted only where the
+The environment has the definition, the files and the checkpoints of the one that was exported, and an identity of its own. An archive is \
+trusted with nothing: its definition must be one that could be created here, and directories of this host are mounted only where the \
 operator allowed it, or with --allow-mounts.")]
 pub struct Import {
     /// What `env export --archive` wrote; `-` for stdin

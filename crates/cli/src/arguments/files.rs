@@ -160,7 +160,7 @@ Examples:
   stead files find web 'src/**/test_*.py' --quiet
   stead files find web Makefile /usr/share --all
 
-A glob without `/` fits a name at any depth, any other one the path from PATH on. What is hidden, or named by ignore files, is left out
+A glob without `/` fits a name at any depth, any other one the path from PATH on. What is hidden, or named by ignore files, is left out \
 unless --all is said. {PATHS}"))]
 pub struct Find {
     #[command(flatten)]
@@ -188,7 +188,7 @@ Examples:
   stead files grep web -F 'a.b(c)' src -g '*.rs' -C 2
   stead files grep web TODO --quiet          only the files
 
-It ends with 1 when nothing is found. Files that are no text are skipped, and so is what is hidden or named by ignore files unless --all is
+It ends with 1 when nothing is found. Files that are no text are skipped, and so is what is hidden or named by ignore files unless --all is \
 said. With --json each line of the API's answer is printed as it comes. {PATHS}"))]
 pub struct Grep {
     #[command(flatten)]

@@ -8,7 +8,7 @@ use stead_domain::duration::Duration;
 use stead_domain::lease::LeaseBind;
 
 use super::process::{EXIT_CODES, How};
-use super::words::{duration, one_of};
+use super::words::{lease_lifetime, lease_ttl, lease_wait, one_of};
 use crate::completion;
 
 #[derive(Subcommand, Debug)]
@@ -36,13 +36,13 @@ pub enum LeaseCommand {
 #[derive(Args, Debug)]
 pub struct Wanted {
     /// How long it lasts from one renewal to the next, 1s to 24h; what the definition says when it is left out, or 90s
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = lease_ttl)]
     pub ttl: Option<Duration>,
-    /// After which no renewal helps
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    /// After which no renewal helps, 1s to 30d; what the definition says is the most
+    #[arg(long, value_name = "DURATION", value_parser = lease_lifetime)]
     pub max_lifetime: Option<Duration>,
-    /// How long to wait for it while somebody else holds it
-    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "preempt")]
+    /// How long to wait for it while somebody else holds it, up to 30d
+    #[arg(long, value_name = "DURATION", value_parser = lease_wait, conflicts_with = "preempt")]
     pub wait: Option<Duration>,
     /// Take it away from whoever holds it; only an owner may
     #[arg(long)]
@@ -66,8 +66,10 @@ Examples:
   stead lease release; unset STEAD_LEASE
   stead lease acquire web --wait 5m --note 'release 1.2' -o web.lease
 
-It prints a line for a shell that sets STEAD_LEASE. While that is set, every command presents the lease, and only such commands are its
-holder's: another terminal with the same key is somebody else. With --quiet it prints the token alone, with --json the API's reply.
+It prints a line for a shell that sets STEAD_LEASE. While that is set, every command that changes something presents the lease, and only \
+such commands are its holder's: another terminal with the same key is somebody else. With --quiet it prints the token alone, with --json \
+the API's reply.
+
 It exits with 3 when somebody else holds the environment, or still does when the wait is over; Ctrl-C gives up the place in the queue.")]
 pub struct Acquire {
     /// A name, an id, or a prefix of either that fits only one
@@ -93,12 +95,14 @@ Examples:
   stead lease run web --wait 5m --note 'nightly tests' -- ./nightly.sh
   stead lease run web --at-release checkpoint -- ./migrate.sh
 
-The lease is acquired by its token, renewed while the command runs, and released when it has ended, however it did. When it is lost the
-command is stopped.
+The lease is acquired by its token, renewed while the command runs, and released when it has ended, however it did. When it is lost the \
+command is stopped, but for one that was handed on: then the command goes on under its next holder.
 
-It exits with 3 when it could not get the lease: somebody else holds the environment, or still does when the wait is over. When the lease
-was lost it exits with 125 and says who took it. Otherwise:
+It exits with 3 when it could not get the lease: somebody else holds the environment, or still does when the wait is over. When the lease \
+was lost or handed on it exits with 125 and says who has it. Otherwise:
+
 {EXIT_CODES}
+
 Whoever leaves the command releases the lease, and with that the command is stopped."))]
 pub struct Run {
     /// A name, an id, or a prefix of either that fits only one
@@ -143,10 +147,10 @@ pub struct Break {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  stead lease transfer --to alice --note 'over to you' > for-alice
+  stead lease transfer --to alice --note 'over to you' -o for-alice.lease
   stead lease transfer web --to ci-bot --bind principal
 
-Whoever has the token that it prints holds the lease. With --bind principal nothing is printed: calls of that principal are the holder's.")]
+Whoever has its new token holds the lease: it prints a line for a shell that sets STEAD_LEASE, or writes a file for --lease-token-file. With --bind principal nothing is printed: calls of that principal are the holder's.")]
 pub struct Transfer {
     #[command(flatten)]
     pub held: Held,
@@ -159,6 +163,9 @@ pub struct Transfer {
     /// What it is for, instead of what was said before
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
+    /// Write the new token to this file, readable by you alone, instead of printing it
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

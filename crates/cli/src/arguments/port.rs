@@ -52,7 +52,7 @@ Examples:
   stead port url web 3000
   curl \"$(stead port url web 3000 --expires 10m --quiet)\"
 
-The URL ends before its time with the environment, and with the key or the membership of whoever made it. A browser is sent on to the same
+The URL ends before its time with the environment, and with the key or the membership of whoever made it. A browser is sent on to the same \
 address with a cookie in place of the token.")]
 pub struct Url {
     #[command(flatten)]

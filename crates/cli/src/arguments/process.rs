@@ -10,10 +10,10 @@ use super::words::{one_of, pair};
 use crate::completion;
 
 pub const EXIT_CODES: &str = "\
-It ends with the command's own exit code; 124 when the time is over, 125 when Stead itself could not do it, 126 when the program cannot be
+It ends with the command's own exit code; 124 when the time is over, 125 when Stead itself could not do it, 126 when the program cannot be \
 run and 127 when there is no such program.
 
-Ctrl-C interrupts the command; where there is no terminal, the third one leaves it alone and says how to come back. In a terminal every key
+Ctrl-C interrupts the command; where there is no terminal, the third one leaves it alone and says how to come back. In a terminal every key \
 goes inside, but Ctrl-\\ three times in a row leaves; a single one goes inside half a second later.";
 
 #[derive(Args, Debug)]
@@ -26,7 +26,7 @@ Examples:
   stead run --env web -- git status
   stead run --timeout 30s -e CI=1 -- ./slow.sh < input > output
 
-Without --env, the nearest directory at or above this one that has .stead or .git, else this one, is the workspace of an environment of its
+Without --env, the nearest directory at or above this one that has .stead or .git, else this one, is the workspace of an environment of its \
 own, which is made the first time and used again. A definition local-default or default in .stead/environments is what it is made from.
 
 {EXIT_CODES}"))]

@@ -4,6 +4,8 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use super::Cli;
 
+const WIDTH: usize = 120;
+
 fn document() -> String {
     let mut text = String::from(
         "# The command line\n\nWritten from `crates/cli/src/arguments` by its own test.\n\n\
@@ -35,11 +37,30 @@ fn write(command: &Command, text: &mut String) {
         text.push_str(&format!("| `{}` | {} |\n", spelled(argument).replace('|', "\\|"), meaning(argument).replace('|', "\\|")));
     }
     if let Some(more) = command.get_after_help() {
-        text.push_str(&format!("\n```text\n{}\n```\n", more.to_string().trim()));
+        text.push_str(&format!("\n```text\n{}\n```\n", wrapped(more.to_string().trim())));
     }
     for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help" && !inner.is_hide_set()) {
         write(inner, text);
     }
+}
+
+/// A terminal breaks the lines of a paragraph where it ends; a page has to say where. Examples stay as they are.
+fn wrapped(text: &str) -> String {
+    let mut lines = Vec::new();
+    for paragraph in text.lines() {
+        let mut line = String::new();
+        for word in if paragraph.starts_with(' ') { vec![paragraph] } else { paragraph.split(' ').collect() } {
+            if !line.is_empty() && line.len() + word.len() >= WIDTH {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines.join("\n")
 }
 
 fn is_built_in(argument: &Arg) -> bool {

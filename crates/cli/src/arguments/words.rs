@@ -1,5 +1,7 @@
 //! Arguments that are one of several words, known to help and completion.
 
+use std::ops::RangeInclusive;
+
 use stead_domain::definition::{Mount, MountAccess};
 use stead_domain::duration::Duration;
 
@@ -44,6 +46,30 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     total.to_string().parse().map_err(|_| wrong())
 }
 
+const DAY: u64 = 24 * 3600;
+
+/// How long a lease lasts from one renewal to the next.
+pub fn lease_ttl(text: &str) -> Result<Duration, String> {
+    within(text, 1..=DAY, "it must be from 1s to 24h; what takes longer renews it")
+}
+
+/// How long a lease may last whatever is renewed.
+pub fn lease_lifetime(text: &str) -> Result<Duration, String> {
+    within(text, 1..=30 * DAY, "it must be from 1s to 30d")
+}
+
+/// How long somebody stands in line.
+pub fn lease_wait(text: &str) -> Result<Duration, String> {
+    within(text, 0..=30 * DAY, "it must be at most 30d")
+}
+
+/// In seconds.
+fn within(text: &str, range: RangeInclusive<u64>, otherwise: &str) -> Result<Duration, String> {
+    let duration = duration(text)?;
+    let milliseconds = range.start() * 1000..=range.end() * 1000;
+    if milliseconds.contains(&duration.as_millis()) { Ok(duration) } else { Err(otherwise.to_owned()) }
+}
+
 /// A size as people type it: bytes, or a whole number of binary units.
 pub fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a size such as 64MiB, 1GiB or 1048576");
@@ -81,6 +107,18 @@ mod tests {
         }
         for wrong in ["", "MiB", "1MB", "1mib", "-1", "1.5GiB", "99999999999999TiB", "64MiB "] {
             assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_a_lease_may_be_asked_for_is_what_the_server_takes() {
+        for (right, wrong, parse) in [
+            (["1s", "24h"], ["999ms", "24h1ms"], lease_ttl as fn(&str) -> Result<Duration, String>),
+            (["1s", "30d"], ["0s", "30d1s"], lease_lifetime),
+            (["0s", "720h"], ["31d", "721h"], lease_wait),
+        ] {
+            assert!(right.iter().all(|text| parse(text).is_ok()), "{right:?}");
+            assert!(wrong.iter().all(|text| parse(text).is_err_and(|why| why.starts_with("it must be"))), "{wrong:?}");
         }
     }
 

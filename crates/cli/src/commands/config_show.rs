@@ -3,10 +3,10 @@ use stead_domain::lease::lease_of;
 
 use crate::failure::Result;
 use crate::invocation::Invocation;
-use crate::settings::{ConfigFile, Source, Target};
+use crate::settings::{ConfigFile, Setting, Source, Target, lease};
 
 pub fn run(invocation: &Invocation<'_>) -> Result<()> {
-    let settings = invocation.settings()?;
+    let settings = invocation.settings_without_lease()?;
     let mut rows: Vec<(&str, String, String)> = Vec::new();
     let mut add = |name: &'static str, value: String, source: &Source| rows.push((name, value, source.to_string()));
     match &settings.target {
@@ -26,8 +26,14 @@ pub fn run(invocation: &Invocation<'_>) -> Result<()> {
     if let Some(path) = &settings.ca_file {
         add("ca-file", path.value.display().to_string(), &path.source);
     }
-    if let Some(lease) = settings.lease.as_ref().and_then(|token| Some((lease_of(&token.value.0)?, &token.source))) {
-        add("lease", lease.0.to_string(), lease.1);
+    match lease::given(&invocation.global, &invocation.surroundings) {
+        Ok(given) => {
+            if let Some(lease) = given.and_then(|token| Some(Setting { value: lease_of(&token.value.0)?, source: token.source })) {
+                add("lease", lease.value.to_string(), &lease.source);
+            }
+        }
+        // It is one of the settings, and the others are shown all the same.
+        Err(failure) => failure.body().iter().for_each(|body| invocation.printer.warn(&body.error.message)),
     }
     add("project", settings.project.value.clone(), &settings.project.source);
     if let Ok(path) = ConfigFile::path(&invocation.surroundings) {

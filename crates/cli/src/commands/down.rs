@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const INTERVAL: Duration = Duration::from_millis(10);
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Down) -> Result<()> {
-    let settings = invocation.settings()?;
+    let settings = invocation.settings_without_lease()?;
     let printer = invocation.printer;
     let data_dir = match &settings.target {
         Target::Local { data_dir, .. } => &data_dir.value,

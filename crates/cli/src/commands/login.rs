@@ -1,10 +1,11 @@
 use stead_client::{Client, Endpoint};
 use stead_domain::{Code, Error, api_key, names};
 
+use crate::arguments::GlobalArguments;
 use crate::arguments::local::Login;
 use crate::failure::Result;
 use crate::invocation::Invocation;
-use crate::settings::{ConfigFile, Credentials, LOCAL_PROFILE, Profile, read_key_file};
+use crate::settings::{ConfigFile, Credentials, LOCAL_PROFILE, Presents, Profile, Settings, Source, Target, read_key_file};
 
 const DEFAULT_PROFILE: &str = "default";
 
@@ -34,10 +35,38 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Login) -> Result<()> {
     ConfigFile::write_profile(surroundings, name, &profile)?;
     invocation.printer.record(&identity, &identity.principal_id.to_string(), |printer| {
         printer.note(&format!("logged in to {endpoint} as {} ({})", identity.name, identity.principal_id));
-        printer.note(&format!("profile {name} is used from now on, project {}", project.as_deref().unwrap_or("default")));
-        printer.hint("back to the local server: `stead --profile local …`, or `stead logout`");
+        let project = project.as_deref().unwrap_or("default");
+        let overruling = overruling(invocation);
+        if overruling.is_empty() {
+            printer.note(&format!("profile {name} is used from now on, project {project}"));
+            printer.hint("back to the local server: `stead --profile local …`, or `stead logout`");
+        } else {
+            printer.note(&format!("profile {name} is remembered, project {project}"));
+            let names = overruling.join(" and ");
+            let verb = if overruling.len() == 1 { "comes" } else { "come" };
+            printer.warn(&format!("{names} {verb} before it: unset {}, or say --profile {name}", overruling.join(" ")));
+        }
         Ok(())
     })
+}
+
+/// The variables that the next command would heed instead of what the profile says.
+fn overruling(invocation: &Invocation<'_>) -> Vec<&'static str> {
+    let Ok(next) = Settings::resolve(&GlobalArguments::default(), &invocation.surroundings, Presents::Nothing) else { return Vec::new() };
+    let server = match &next.target {
+        Target::Local { socket, .. } => &socket.source,
+        Target::Remote { endpoint } => &endpoint.source,
+    };
+    let key = next.key.as_ref().map(|key| &key.source);
+    let mut found = Vec::new();
+    for source in [Some(server), key, Some(&next.project.source)].into_iter().flatten() {
+        if let Source::Variable(variable) = source
+            && !found.contains(variable)
+        {
+            found.push(*variable);
+        }
+    }
+    found
 }
 
 fn check_profile_name(name: &str) -> Result<()> {

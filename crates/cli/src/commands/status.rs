@@ -8,7 +8,7 @@ use crate::invocation::Invocation;
 use crate::printer::{Printer, human};
 
 pub async fn run(invocation: &Invocation<'_>) -> Result<()> {
-    let settings = invocation.settings()?;
+    let settings = invocation.settings_without_lease()?;
     let Some(client) = connection::try_open(&settings, &invocation.context).await? else {
         let endpoint = settings.endpoint().to_string();
         return Err(connection::not_running(endpoint.trim_start_matches("unix:").as_ref()).into());

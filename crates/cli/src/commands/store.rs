@@ -9,7 +9,7 @@ use crate::server::ServeOptions;
 use crate::settings::Target;
 
 pub fn options(invocation: &Invocation<'_>, store: &Store) -> Result<ServeOptions> {
-    let settings = invocation.settings()?;
+    let settings = invocation.settings_without_lease()?;
     let Target::Local { data_dir, .. } = settings.target else {
         return Err(Error::new(Code::Usage, "this works on the files of a server, on its own machine")
             .suggestion("give --data-dir, or --profile local")

@@ -3,7 +3,7 @@ use crate::invocation::Invocation;
 use crate::printer::human;
 
 pub async fn run(invocation: &Invocation<'_>) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let usage = client.usage().await?;
     let names: Vec<String> = usage.items.iter().map(|item| item.what.clone()).collect();
     let rows: Vec<Vec<String>> = usage

@@ -6,7 +6,7 @@ use crate::settings::{Source, Target};
 use super::status;
 
 pub async fn run(invocation: &Invocation<'_>) -> Result<()> {
-    let settings = invocation.settings()?;
+    let settings = invocation.settings_without_lease()?;
     if let Target::Remote { endpoint } = &settings.target {
         let because = match &endpoint.source {
             Source::Profile(name) => format!("profile {name} points at"),

@@ -1,5 +1,7 @@
-//! Commands in hints, as the user would have to type them: with the flags that chose the project and the local server or profile this time.
-//! An address comes with a key, and a hint that repeats one without the other leads nowhere: they are not repeated.
+//! Commands in hints, as the user would have to type them: with the flags that chose the project and the server this time.
+//! An address comes with a key, and a hint that repeats one without the other leads nowhere: where the key came from stdin, neither is.
+
+use std::path::{Path, PathBuf};
 
 use crate::arguments::GlobalArguments;
 
@@ -14,19 +16,27 @@ const IN_A_PROJECT: [&str; 17] = [
 pub struct Given {
     project: Option<String>,
     server: Vec<(&'static str, String)>,
+    /// An address, and the key for it.
+    remote: Vec<(&'static str, String)>,
 }
 
 impl Given {
     pub fn new(global: &GlobalArguments) -> Self {
-        let data_dir = global.data_dir.as_ref().map(|path| path.display().to_string());
-        let flags = [("--profile", global.profile.clone()), ("--data-dir", data_dir)];
-        let server = flags.into_iter().filter_map(|(flag, value)| Some((flag, value?))).collect();
-        Self { project: global.project.clone(), server }
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let said =
+            |flags: Vec<(&'static str, Option<String>)>| flags.into_iter().filter_map(|(flag, value)| Some((flag, value?))).collect();
+        let can_repeat = global.url.is_some() && global.key_file.as_deref() != Some(Path::new("-"));
+        let (url, key, ca) = (global.url.clone(), path(&global.key_file), path(&global.ca_file));
+        Self {
+            project: global.project.clone(),
+            server: said(vec![("--profile", global.profile.clone()), ("--data-dir", path(&global.data_dir))]),
+            remote: if can_repeat { said(vec![("--url", url), ("--key-file", key), ("--ca-file", ca)]) } else { Vec::new() },
+        }
     }
 
     /// Completes each command in a text: what stands between backticks, and what stands at the end after a colon or alone.
     pub fn complete(&self, text: &str) -> String {
-        if self.project.is_none() && self.server.is_empty() {
+        if self.project.is_none() && self.server.is_empty() && self.remote.is_empty() {
             return text.to_owned();
         }
         let mut parts: Vec<String> = text.split('`').map(str::to_owned).collect();
@@ -64,7 +74,10 @@ impl Given {
         // What follows two dashes is for the command inside.
         let (own, inside) = text.split_at(text.find(" -- ").unwrap_or(text.len()));
         let mut own = own.to_owned();
-        for (flag, value) in self.server.iter().map(|(flag, value)| (*flag, value)).chain(project) {
+        // Some are for an owner, who comes with a key of their own, and some need no server.
+        let is_anothers = matches!((noun, verb), ("key" | "logout", _) | ("project", "members") | ("lease", "break"));
+        let remote = self.remote.iter().filter(|_| !is_anothers);
+        for (flag, value) in self.server.iter().chain(remote).map(|(flag, value)| (*flag, value)).chain(project) {
             if !own.contains(flag) {
                 own.push_str(&format!(" {flag} {}", quoted(value)));
             }
@@ -104,5 +117,18 @@ mod tests {
             assert_eq!(given.complete(text), expected);
         }
         assert_eq!(Given::default().complete("stead up"), "stead up");
+    }
+
+    #[test]
+    fn an_address_is_repeated_with_its_key_or_not_at_all() {
+        let with = |url: Option<&str>, key: &str| {
+            let global = GlobalArguments { url: url.map(str::to_owned), key_file: Some(key.into()), ..Default::default() };
+            Given::new(&global).complete("`stead lease list`, `stead lease break web`")
+        };
+        let url = Some("http://10.0.0.5:7070");
+        assert_eq!(with(url, "ada.key"), "`stead lease list --url http://10.0.0.5:7070 --key-file ada.key`, `stead lease break web`");
+        for (url, key) in [(url, "-"), (None, "ada.key")] {
+            assert_eq!(with(url, key), "`stead lease list`, `stead lease break web`");
+        }
     }
 }

@@ -20,14 +20,18 @@ pub fn bytes(size: u64) -> String {
     format!("{amount:.1} {}", UNITS[unit])
 }
 
-/// The two largest units of a duration.
+/// The two largest units of a duration; one where the other is nothing.
 pub fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m{}s", seconds / 60, seconds % 60),
-        3600..86_400 => format!("{}h{}m", seconds / 3600, seconds / 60 % 60),
-        _ => format!("{}d{}h", seconds / 86_400, seconds / 3600 % 24),
+    let (first, second) = match seconds {
+        0..60 => return format!("{seconds}s"),
+        60..3600 => ((seconds / 60, 'm'), (seconds % 60, 's')),
+        3600..86_400 => ((seconds / 3600, 'h'), (seconds / 60 % 60, 'm')),
+        _ => ((seconds / 86_400, 'd'), (seconds / 3600 % 24, 'h')),
+    };
+    match second.0 {
+        0 => format!("{}{}", first.0, first.1),
+        _ => format!("{}{}{}{}", first.0, first.1, second.0, second.1),
     }
 }
 
@@ -50,8 +54,7 @@ pub fn age(now: Timestamp, then: Timestamp) -> String {
 
 /// A moment to the second, as a table shows it.
 pub fn moment(at: Timestamp) -> String {
-    let text = at.to_string();
-    text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
+    at.to_the_second()
 }
 
 pub fn plural(count: usize, one: &str, many: &str) -> String {
@@ -71,7 +74,16 @@ mod tests {
 
     #[test]
     fn durations_have_two_units_and_ages_one() {
-        for (seconds, long, short) in [(5, "5s", "5s"), (192, "3m12s", "3m"), (7260, "2h1m", "2h"), (200_000, "2d7h", "2d")] {
+        for (seconds, long, short) in [
+            (0, "0s", "0s"),
+            (5, "5s", "5s"),
+            (192, "3m12s", "3m"),
+            (1800, "30m", "30m"),
+            (3600, "1h", "1h"),
+            (7260, "2h1m", "2h"),
+            (86_400, "1d", "1d"),
+            (200_000, "2d7h", "2d"),
+        ] {
             assert_eq!(duration(Duration::from_secs(seconds)), long);
             assert_eq!(age(Timestamp::EPOCH.plus(Duration::from_secs(seconds)), Timestamp::EPOCH), short);
         }

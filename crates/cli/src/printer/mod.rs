@@ -10,11 +10,14 @@ use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
+use stead_domain::Code;
+use stead_domain::error::ErrorContent;
 
 use self::given::Given;
 pub use self::sheet::Sheet;
 use crate::arguments::GlobalArguments;
 use crate::failure::{Failure, Result, suggestion};
+use crate::settings::{Source, lease};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -32,6 +35,8 @@ pub struct Printer {
     coloured: bool,
     width: Option<u16>,
     given: Given,
+    /// Where the lease that commands present comes from, if there is one.
+    lease: Option<Source>,
 }
 
 pub const RED: Style = AnsiColor::Red.on_default().bold();
@@ -48,12 +53,17 @@ impl Printer {
         let coloured = stdout_is_terminal && io::stderr().is_terminal() && !no_color && !set("NO_COLOR") && !dumb;
         let width = stdout_is_terminal.then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
         let width = width.map(|size| size.ws_col).filter(|columns| *columns > 0);
-        Self { format, stdout_is_terminal, coloured, width, given: Given::default() }
+        Self { format, stdout_is_terminal, coloured, width, given: Given::default(), lease: None }
     }
 
     /// The printer of a command that was given these flags: commands in hints repeat them.
     pub fn of(global: &GlobalArguments) -> Self {
-        Self { given: Given::new(global), ..Self::new(global.format(), global.no_color) }
+        let variable = std::env::var_os("STEAD_LEASE").is_some_and(|value| !value.is_empty());
+        let lease = match &global.lease_token_file {
+            Some(_) => Some(Source::Flag("--lease-token-file")),
+            None => variable.then_some(Source::Variable("STEAD_LEASE")),
+        };
+        Self { given: Given::new(global), lease, ..Self::new(global.format(), global.no_color) }
     }
 
     pub fn is_human(&self) -> bool {
@@ -208,8 +218,18 @@ impl Printer {
         for line in lines {
             say(&format!("  {}", escape::line(line)));
         }
-        if let Some(suggestion) = suggestion(&body.error) {
-            say(&format!("{} {}", self.paint(CYAN, "hint:"), escape::line(&self.given.complete(suggestion))));
+        if let Some(suggestion) = self.next_step(&body.error) {
+            say(&format!("{} {}", self.paint(CYAN, "hint:"), escape::line(&self.given.complete(&suggestion))));
+        }
+    }
+
+    /// The error's own, but where the server knows of a header only and the user has set a variable or named a file.
+    fn next_step(&self, error: &ErrorContent) -> Option<String> {
+        match &self.lease {
+            Some(source) if error.code == Code::FenceStale.as_str() => {
+                Some(format!("acquire the environment anew, or go on without that lease: {}", lease::without(source)))
+            }
+            _ => suggestion(error).map(str::to_owned),
         }
     }
 

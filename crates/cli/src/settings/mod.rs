@@ -1,6 +1,7 @@
 //! Which server, which key, which project: a flag comes before the environment, that before the directory's file, that before a profile.
 
 mod files;
+pub mod lease;
 mod resolve;
 mod surroundings;
 pub mod trust;
@@ -9,7 +10,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use stead_client::{Endpoint, Key};
-use stead_domain::lease::LeaseToken;
+use stead_domain::ids::LeaseId;
+use stead_domain::lease::{LeaseToken, lease_of};
 
 pub use files::{ConfigFile, Credentials, LOCAL_PROFILE, Profile, place};
 pub use resolve::read_key_file;
@@ -72,6 +74,24 @@ pub enum Target {
     },
 }
 
+impl Target {
+    /// Whether the server knows whoever calls without a credential.
+    fn is_socket(&self) -> bool {
+        match self {
+            Self::Local { .. } => true,
+            Self::Remote { endpoint } => matches!(endpoint.value, Endpoint::Unix { .. }),
+        }
+    }
+}
+
+/// Whether a command is somebody's who holds an environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presents {
+    Lease,
+    /// It only looks, or a lease that has ended must not keep its owner from the next.
+    Nothing,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub target: Target,
@@ -89,8 +109,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    pub fn resolve(global: &GlobalArguments, surroundings: &Surroundings) -> Result<Self> {
-        resolve::resolve(global, surroundings)
+    pub fn resolve(global: &GlobalArguments, surroundings: &Surroundings, presents: Presents) -> Result<Self> {
+        resolve::resolve(global, surroundings, presents)
+    }
+
+    /// Which lease a command that presents one would present, whether it may be used or not; none where that cannot be told.
+    pub fn named_lease(global: &GlobalArguments, surroundings: &Surroundings) -> Option<Setting<LeaseId>> {
+        lease::named(global, surroundings)
     }
 
     /// What is left when the files cannot be read.
@@ -107,6 +132,12 @@ impl Settings {
     pub fn presenting(&self, token: Option<LeaseToken>) -> Self {
         let lease = token.map(|token| Setting::new(token, Source::Default));
         Self { lease, ..self.clone() }
+    }
+
+    /// The lease that is presented, by itself or as the credential.
+    pub fn presented(&self) -> Option<Setting<LeaseId>> {
+        let alone = self.lease.as_ref().and_then(|token| Some(Setting::new(lease_of(&token.value.0)?, token.source.clone())));
+        alone.or_else(|| lease::of_key(self.key.as_ref()?))
     }
 
     pub fn endpoint(&self) -> Endpoint {

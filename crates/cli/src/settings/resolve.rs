@@ -4,23 +4,23 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use stead_client::{Endpoint, Key};
-use stead_domain::lease::{LeaseToken, lease_of};
 use stead_domain::{Code, Error, api_key, names};
 
 use super::files::{self, ConfigFile, Credentials, LOCAL_PROFILE, Profile};
-use super::{Setting, Settings, Source, Surroundings, Target, trust};
+use super::{Presents, Setting, Settings, Source, Surroundings, Target, lease, trust};
 use crate::arguments::GlobalArguments;
 use crate::failure::{Failure, Result, file_error};
 
 const LONGEST_KEY: u64 = 4096;
 
-pub(super) fn resolve(global: &GlobalArguments, surroundings: &Surroundings) -> Result<Settings> {
-    resolve_with(global, surroundings, &ConfigFile::read(surroundings)?, DirectoryFile::find(&surroundings.directory)?)
+pub(super) fn resolve(global: &GlobalArguments, surroundings: &Surroundings, presents: Presents) -> Result<Settings> {
+    resolve_with(global, surroundings, &ConfigFile::read(surroundings)?, DirectoryFile::find(&surroundings.directory)?, presents)
 }
 
 /// As if neither the user nor the directory had a file.
 pub(super) fn resolve_without_files(global: &GlobalArguments, surroundings: &Surroundings) -> Result<Settings> {
-    resolve_with(global, surroundings, &ConfigFile::default(), DirectoryFile { project: None, warnings: Vec::new() })
+    let directory = DirectoryFile { project: None, warnings: Vec::new() };
+    resolve_with(global, surroundings, &ConfigFile::default(), directory, Presents::Nothing)
 }
 
 /// The user's files and the directory's, one after the other, and why they cannot be read where they cannot.
@@ -28,12 +28,27 @@ pub(super) fn read_files(surroundings: &Surroundings) -> [Result<()>; 3] {
     [ConfigFile::read(surroundings).map(drop), Credentials::check(surroundings), DirectoryFile::find(&surroundings.directory).map(drop)]
 }
 
-fn resolve_with(global: &GlobalArguments, surroundings: &Surroundings, config: &ConfigFile, directory: DirectoryFile) -> Result<Settings> {
+fn resolve_with(
+    global: &GlobalArguments,
+    surroundings: &Surroundings,
+    config: &ConfigFile,
+    directory: DirectoryFile,
+    presents: Presents,
+) -> Result<Settings> {
     let (target, profile) = target(global, surroundings, config)?;
     let by_flag = profile.as_ref().is_some_and(|profile| matches!(profile.source, Source::Flag(_)));
-    let key = key(global, surroundings, profile.as_ref(), by_flag)?;
+    let mut key = key(global, surroundings, profile.as_ref(), by_flag)?;
     let ca_file = ca_file(global, surroundings, config, profile.as_ref(), by_flag);
-    let lease = lease(global, surroundings)?;
+    // Over a socket its user speaks, and a token would speak for less than that.
+    let is_nobody = key.is_none() && !target.is_socket();
+    // What presents none does not look at it either: one that cannot be read keeps nobody from looking.
+    let mut lease = if presents == Presents::Lease || is_nobody { lease::given(global, surroundings)? } else { None };
+    if let (true, Some(token)) = (is_nobody, &lease) {
+        key = Some(Setting::new(Key::new(token.value.0.clone()), token.source.clone()));
+    }
+    if presents == Presents::Nothing {
+        lease = None;
+    }
     let project = project(global, surroundings, config, &directory, profile.as_ref(), &target, key.as_ref());
     names::check_handle(&project.value).map_err(|error| {
         let message = format!("the project `{}` from {} is not a handle", project.value, project.source);
@@ -120,22 +135,6 @@ fn key(
     }
 }
 
-/// Of the file that was named, else of the variable. What is no token is refused here: whoever set it means to be the holder.
-fn lease(global: &GlobalArguments, surroundings: &Surroundings) -> Result<Option<Setting<LeaseToken>>> {
-    let (text, source) = match (&global.lease_token_file, surroundings.variable("STEAD_LEASE")) {
-        (Some(path), _) => (read_line_of(path, "the token")?, Source::Flag("--lease-token-file")),
-        (None, Some(text)) => (text, Source::Variable("STEAD_LEASE")),
-        (None, None) => return Ok(None),
-    };
-    let token = text.trim();
-    if lease_of(token).is_none() {
-        return Err(Error::new(Code::Usage, format!("what {source} gives is no token of a lease: one begins with stl_"))
-            .suggestion("set it to what `stead lease acquire` printed, or leave it out: unset STEAD_LEASE")
-            .into());
-    }
-    Ok(Some(Setting::new(LeaseToken(token.to_owned()), source)))
-}
-
 /// As with the key: what a profile trusts is for that profile's server.
 fn ca_file(
     global: &GlobalArguments,
@@ -199,7 +198,7 @@ pub fn read_key_file(path: &Path) -> Result<Key> {
     Ok(Key::new(key))
 }
 
-fn read_line_of(path: &Path, what: &str) -> Result<String> {
+pub(super) fn read_line_of(path: &Path, what: &str) -> Result<String> {
     let mut text = String::new();
     let read = if path == Path::new("-") {
         std::io::stdin().take(LONGEST_KEY).read_to_string(&mut text)

@@ -31,7 +31,7 @@ impl Home {
     }
 
     fn resolve(&self, global: &GlobalArguments, variables: &[(&str, &str)]) -> Settings {
-        Settings::resolve(global, &self.surroundings(variables)).unwrap()
+        Settings::resolve(global, &self.surroundings(variables), Presents::Lease).unwrap()
     }
 }
 
@@ -117,7 +117,7 @@ fn what_is_written_is_private_and_keeps_the_rest() {
 #[test]
 fn an_error_never_quotes_a_key() {
     let home = Home::new(CONFIG, "[keys]\nwork = stk_secret\n");
-    let failure = Settings::resolve(&GlobalArguments::default(), &home.surroundings(&[])).unwrap_err();
+    let failure = Settings::resolve(&GlobalArguments::default(), &home.surroundings(&[]), Presents::Lease).unwrap_err();
     let text = serde_json::to_string(&failure.body()).unwrap();
     assert!(text.contains("credentials.toml") && !text.contains("stk_secret"), "{text}");
 }
@@ -127,7 +127,7 @@ fn a_directory_file_without_end_is_refused() {
     let home = Home::new("", "");
     fs::create_dir_all(home.path("work/.stead")).unwrap();
     std::os::unix::fs::symlink("/proc/self/pagemap", home.path("work/.stead/config.toml")).unwrap();
-    let failure = Settings::resolve(&GlobalArguments::default(), &home.surroundings(&[])).unwrap_err();
+    let failure = Settings::resolve(&GlobalArguments::default(), &home.surroundings(&[]), Presents::Lease).unwrap_err();
     assert_eq!(failure.body().unwrap().error.code, "local_file");
 }
 

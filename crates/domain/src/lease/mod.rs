@@ -19,8 +19,8 @@ pub use record::{EndRecord, LeaseRecord, Terms, TicketRecord, Whereabouts};
 pub use settle::LINGER;
 pub use token::{LeaseToken, TOKEN_PREFIX, lease_of, signed_content, token};
 pub use wire::{
-    AcquireReply, AcquiredItem, BreakRequest, HolderView, LONGEST_NOTE, LeaseStage, LeaseStatus, LeaseView, MOST_PRIORITY, PreviousLease,
-    ReleaseRequest, RenewReply, RenewRequest, TicketStatus, TicketView, TransferRequest,
+    AcquireReply, AcquiredItem, BreakRequest, HANDED_ON, HolderView, LONGEST_NOTE, LeaseStage, LeaseStatus, LeaseView, MOST_PRIORITY,
+    PreviousLease, ReleaseRequest, RenewReply, RenewRequest, TicketStatus, TicketView, TransferRequest,
 };
 
 use crate::ids::{LeaseId, PrincipalId, TicketId};

@@ -68,7 +68,7 @@ pub struct EndRecord {
 /// As people are told.
 impl std::fmt::Display for EndRecord {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{} at {}", self.how, self.at)?;
+        write!(formatter, "{} at {}", self.how, self.at.to_the_second())?;
         self.reason.as_ref().map_or(Ok(()), |reason| write!(formatter, " ({reason})"))
     }
 }

@@ -15,6 +15,9 @@ pub const MOST_PRIORITY: i8 = 10;
 /// How long a note may be.
 pub const LONGEST_NOTE: usize = 1024;
 
+/// How the reason of one begins that was handed on; the name of its next holder follows.
+pub const HANDED_ON: &str = "handed on to ";
+
 text_enum! {
     pub enum LeaseStatus {
         Active = "active",

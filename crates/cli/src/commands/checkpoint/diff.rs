@@ -10,7 +10,7 @@ use crate::printer::{Printer, human};
 use crate::references;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Diff) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let environment = references::environment(&client, &arguments.which.reference.environment).await?;
     let (from, called) = meant(&client, &environment, &arguments.which.checkpoint).await?;
     let to = match &arguments.to {

@@ -8,7 +8,7 @@ use crate::printer::human;
 use crate::references;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let environment = references::environment(&client, &arguments.reference.environment).await?;
     let page = paging::collect(&arguments.list, async |options| client.list_checkpoints(environment.id, &options).await).await?;
     let ids: Vec<String> = page.items.iter().map(|checkpoint| checkpoint.id.to_string()).collect();

@@ -29,7 +29,7 @@ struct Standing {
 }
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Reference) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let environment = references::environment(&client, &arguments.environment).await?;
     let family = family(&client, &environment).await?;
     let ids: Vec<String> = family.checkpoints.iter().map(|checkpoint| checkpoint.id.to_string()).collect();

@@ -5,7 +5,7 @@ use crate::invocation::Invocation;
 use crate::printer::human;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &One) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let (environment, checkpoint) = find(&client, &arguments.reference.environment, &arguments.checkpoint).await?;
     invocation.printer.record(&checkpoint, &checkpoint.id.to_string(), |printer| {
         printer.fields(&[

@@ -14,7 +14,8 @@ use stead_domain::archive::ExportRequest;
 use stead_domain::checkpoint::OnRunning;
 use stead_domain::environment::Environment;
 
-use super::export::{check_directory, is_there};
+use super::export::is_there;
+use crate::atomic_file;
 use crate::commands::copy::bar::bar;
 use crate::failure::{Failure, Result, file_error};
 use crate::invocation::Invocation;
@@ -70,7 +71,7 @@ async fn to_stdout(
 
 /// Beside it under another name until it is whole and on the disk. A server that restarts is waited for, and then it is made anew.
 async fn to_file(client: &Client, environment: &Environment, request: &ExportRequest, path: &Path, bar: &ProgressBar) -> Result<Exported> {
-    check_directory(path)?;
+    atomic_file::check_directory(path)?;
     if path.symlink_metadata().is_ok() {
         return Err(is_there(path));
     }

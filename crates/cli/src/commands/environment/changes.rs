@@ -11,7 +11,7 @@ use crate::printer::human;
 use crate::{prompt, references};
 
 pub async fn list(invocation: &Invocation<'_>, arguments: &Changes) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let environment = references::environment(&client, &arguments.reference.environment).await?;
     let mut whole: Option<Page<FileChange>> = None;
     let paths = arguments.paths.iter().map(|path| Some(path.as_str()));

@@ -13,7 +13,7 @@ use crate::references;
 const LOOK: Duration = Duration::from_millis(500);
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Egress) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let environment = references::environment(&client, &arguments.reference.environment).await?;
     let after = |cursor: Option<String>| ListOptions { limit: Some(MAXIMUM_LIMIT), cursor };
     let mut page = if arguments.all {

@@ -27,23 +27,12 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Export) -> Result<()> 
     })?;
     let text = DefinitionFile::render(&environment.name, &environment.spec, environment.created_at, environment.updated_at);
     let Some(path) = &arguments.output else { return invocation.printer.block(&text) };
-    check_directory(path)?;
+    atomic_file::check_directory(path)?;
     if !atomic_file::create_new(path, text.as_bytes(), 0o644)? {
         return Err(is_there(path));
     }
     invocation.printer.note(&format!("wrote {}", path.display()));
     Ok(())
-}
-
-/// A path that is mistyped would otherwise become directories.
-pub fn check_directory(path: &Path) -> Result<()> {
-    match path.parent().filter(|directory| !directory.as_os_str().is_empty() && !directory.is_dir()) {
-        Some(directory) => Err(Error::new(Code::LocalFile, format!("there is no directory {}", directory.display()))
-            .detail("path", path.display().to_string())
-            .suggestion(format!("make it first: mkdir -p {}", directory.display()))
-            .into()),
-        None => Ok(()),
-    }
 }
 
 pub fn is_there(path: &Path) -> Failure {

@@ -16,7 +16,7 @@ use crate::references;
 const LONGEST_NAME: usize = 20;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &History) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let environment = references::environment(&client, &arguments.reference.environment).await?;
     if let Some([from, to]) = arguments.diff.as_deref() {
         return difference(invocation, &client, &environment, *from, *to).await;

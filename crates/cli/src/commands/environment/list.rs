@@ -9,7 +9,7 @@ use crate::invocation::Invocation;
 use crate::printer::human;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let filter = EnvironmentFilter {
         provider: arguments.provider,
         status: arguments.status,

@@ -10,7 +10,7 @@ use crate::printer::Printer;
 use crate::references;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Reference) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let environment = references::environment(&client, &arguments.environment).await?;
     let printer = invocation.printer;
     printer.record(&environment, &environment.id.to_string(), |printer| show(printer, &environment))

@@ -6,7 +6,7 @@ use crate::printer::Sheet;
 use crate::references;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Cat) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let environment = references::environment(&client, &arguments.reference.environment).await?;
     let mut download = client.download_file(environment.id, &inside(&arguments.path)?).await?;
     let mut sheet = Sheet::new(arguments.raw);

@@ -8,7 +8,7 @@ use crate::references;
 use crate::session::patience::patiently;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Find) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let environment = references::environment(&client, &arguments.reference.environment).await?;
     let order = FindOrder {
         path: inside(&arguments.path)?,

@@ -14,7 +14,7 @@ use crate::references;
 const PIECE: usize = 64 << 10;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Grep) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let environment = references::environment(&client, &arguments.reference.environment).await?;
     let order = GrepOrder {
         path: inside(&arguments.path)?,

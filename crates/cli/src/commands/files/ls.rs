@@ -15,7 +15,7 @@ use crate::session::patience::patiently;
 const PAGE: u64 = 10_000;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Ls) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let environment = references::environment(&client, &arguments.reference.environment).await?;
     let path = inside(&arguments.path)?;
     let mut whole = Page { items: Vec::new(), has_more: false, next_cursor: None };

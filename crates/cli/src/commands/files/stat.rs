@@ -8,7 +8,7 @@ use crate::printer::human;
 use crate::references;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Stat) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let environment = references::environment(&client, &arguments.reference.environment).await?;
     let entry = client.stat_file(environment.id, &inside(&arguments.path)?).await?;
     if !invocation.printer.is_json() && !invocation.printer.is_human() {

@@ -10,7 +10,7 @@ use crate::printer::{Printer, escape};
 use crate::references;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Watch) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let environment = references::environment(&client, &arguments.reference.environment).await?;
     let path = inside(&arguments.path)?;
     let mut watch = client.watch_files(environment.id, &path, !arguments.shallow).await?;

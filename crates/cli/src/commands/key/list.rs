@@ -5,7 +5,7 @@ use crate::invocation::Invocation;
 use crate::printer::human;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &ListArguments) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let page = paging::collect(arguments, async |options| client.list_api_keys(&options).await).await?;
     let ids: Vec<String> = page.items.iter().map(|key| key.id.to_string()).collect();
     let now = invocation.now();

@@ -1,30 +1,28 @@
 use stead_client::NewLease;
 use stead_domain::environment::Environment;
 use stead_domain::lease::{LeaseBind, LeaseMode, OnBusy};
-use stead_domain::{Code, Error};
 
 use super::obtaining::{Granted, obtain};
-use super::words;
+use super::{refusal, token_file, words};
 use crate::arguments::lease::{Acquire, Wanted};
-use crate::atomic_file;
 use crate::failure::Result;
 use crate::invocation::Invocation;
 use crate::references;
 use crate::session::Signals;
+use crate::settings::{Settings, Source};
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Acquire) -> Result<()> {
-    if let Some(path) = arguments.output.as_ref().filter(|path| path.symlink_metadata().is_ok()) {
-        // Found out before anything is held: a token that cannot be written down is lost.
-        return Err(Error::new(Code::AlreadyExists, format!("{} is there already", path.display()))
-            .suggestion("choose another file")
-            .into());
-    }
+    arguments.output.as_deref().map_or(Ok(()), token_file::check)?;
     let client = invocation.client_without_lease().await?;
     let environment = references::environment(&client, &arguments.environment).await?;
     let mode = arguments.shared.then_some(LeaseMode::Shared);
     let new = NewLease { mode, bind: Some(arguments.bind), ..request(&environment, &arguments.wanted) };
     let mut signals = Signals::listen()?;
-    let granted = obtain(invocation, &client, &environment, &new, &mut signals).await?;
+    let granted = obtain(invocation, &client, &environment, &new, &mut signals).await.map_err(|failure| {
+        refusal::of_wanted(invocation, failure, |file| {
+            format!("`stead lease renew{file}` begins its time anew, and `stead lease release{file}` lets go of it")
+        })
+    })?;
     show(invocation, arguments, &environment, &granted)
 }
 
@@ -47,18 +45,18 @@ pub fn request(environment: &Environment, wanted: &Wanted) -> NewLease {
 fn show(invocation: &Invocation<'_>, arguments: &Acquire, environment: &Environment, granted: &Granted) -> Result<()> {
     let (printer, Granted { reply, lease, token, .. }) = (invocation.printer, granted);
     let told = || {
-        let time = lease.expires_in_ms.map(words::time).unwrap_or_default();
-        printer.note(&format!("{} is yours for {time}: {}, fence {}", environment.name, lease.id, lease.fence));
-        if let Some(before) = lease.previous.as_ref().filter(|before| !before.clean) {
-            let who = words::named(&before.holder, before.note.as_deref());
-            printer.note(&format!("{who} held it before and did not let go ({}): look at what is there", before.ended));
+        printer.note(&words::granted(environment, lease));
+        words::before(lease).iter().for_each(|before| printer.note(before));
+        if let Some(other) = Settings::named_lease(&invocation.global, &invocation.surroundings)
+            && other.source == Source::Variable("STEAD_LEASE")
+        {
+            printer
+                .warn(&format!("STEAD_LEASE still holds the token of {}, another lease: set it anew, or unset STEAD_LEASE", other.value));
         }
     };
     if let Some(path) = &arguments.output {
-        if !atomic_file::create_new(path, format!("{}\n", token.0).as_bytes(), 0o600)? {
-            // Somebody was faster: the token is still told, on stdout.
-            printer.warn(&format!("{} is there already; the token follows", path.display()));
-            return printer.line(&token.0);
+        if !token_file::write(printer, path, token)? {
+            return Ok(());
         }
         return printer.record(lease_without_token(granted).as_ref(), &lease.id.to_string(), |printer| {
             told();

@@ -2,7 +2,7 @@
 
 use stead_client::Client;
 use stead_domain::ids::LeaseId;
-use stead_domain::lease::{LeaseView, lease_of};
+use stead_domain::lease::LeaseView;
 use stead_domain::{Code, Error};
 
 use crate::failure::Result;
@@ -11,12 +11,12 @@ use crate::settings::Settings;
 
 /// What was given, or what is presented when nothing was.
 pub async fn lease(settings: &Settings, client: &Client, reference: Option<&str>) -> Result<LeaseId> {
-    let presented = settings.lease.as_ref().and_then(|token| lease_of(&token.value.0));
+    let presented = settings.presented().map(|presented| presented.value);
     match (reference, presented) {
         (Some(reference), _) => named(client, reference, presented).await,
         (None, Some(presented)) => Ok(presented),
         (None, None) => Err(Error::new(Code::Usage, "it is not said which lease is meant")
-            .suggestion("name it or its environment, or set STEAD_LEASE to its token; `stead lease list` shows those that are held")
+            .suggestion("name it or its environment, or present its token with STEAD_LEASE or --lease-token-file; `stead lease list` shows those that are held")
             .into()),
     }
 }

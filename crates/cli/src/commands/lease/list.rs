@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use stead_client::ListOptions;
 use stead_domain::ids::EnvironmentId;
-use stead_domain::lease::LeaseView;
+use stead_domain::lease::{LeaseStatus, LeaseView};
 use stead_domain::page::Page;
 
 use super::words;
@@ -13,7 +13,12 @@ use crate::invocation::Invocation;
 use crate::printer::human;
 use crate::references;
 
-pub const HEADERS: [&str; 8] = ["environment", "holder", "status", "left", "fence", "note", "age", "id"];
+const HEADERS: [&str; 8] = ["environment", "holder", "status", "left", "fence", "note", "age", "id"];
+const AFTER_NOTE: usize = 6;
+/// So many of those who wait are told of, at most.
+const MOST_TOLD: usize = 10;
+
+type Told = fn(&LeaseView) -> Option<String>;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
     let client = invocation.client_without_lease().await?;
@@ -27,7 +32,12 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
             } else {
                 // Held ones are few, and those of a shared sandbox are all of its environments'.
                 let held = references::all(async |options| client.list_leases(false, &options).await).await?;
-                let items = held.into_iter().filter(|lease| lease.sandbox_id == environment.sandbox_id).collect();
+                let mut items = Vec::new();
+                for lease in held.into_iter().filter(|lease| lease.sandbox_id == environment.sandbox_id) {
+                    // Alone it tells who waits; one that has ended meanwhile is held no more.
+                    let lease = client.get_lease(lease.id).await?;
+                    items.extend((lease.status == LeaseStatus::Active).then_some(lease));
+                }
                 Page { items, has_more: false, next_cursor: None }
             }
         }
@@ -35,29 +45,47 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
     let names: HashMap<EnvironmentId, String> =
         process::find::environments(&client).await?.into_iter().map(|environment| (environment.id, environment.name)).collect();
     let ids: Vec<String> = page.items.iter().map(|lease| lease.id.to_string()).collect();
-    let rows: Vec<Vec<String>> = page.items.iter().map(|lease| row(invocation, &names, lease)).collect();
+    let mut headers = HEADERS.to_vec();
+    let mut rows: Vec<Vec<String>> = page.items.iter().map(|lease| row(invocation, &names, lease)).collect();
+    // Only where one of them has something to say there.
+    let more: [(&str, Told); 2] = [("reason", |lease| lease.reason.clone()), ("waiting", waiting)];
+    for (header, told) in more {
+        if page.items.iter().any(|lease| told(lease).is_some()) {
+            headers.insert(AFTER_NOTE, header);
+            rows.iter_mut().zip(&page.items).for_each(|(row, lease)| row.insert(AFTER_NOTE, told(lease).unwrap_or_default()));
+        }
+    }
     let empty = match (&arguments.environment, arguments.all) {
         (Some(environment), false) => format!("nobody holds {environment}; --all shows who did"),
         (Some(environment), true) => format!("nobody has held {environment} yet"),
         (None, false) => "nobody holds anything; --all shows who did".to_owned(),
         (None, true) => "nobody has held anything yet".to_owned(),
     };
-    invocation.printer.list(&page, &ids, &HEADERS, &rows, &empty)?;
+    invocation.printer.list(&page, &ids, &headers, &rows, &empty)?;
     if let Some(cursor) = &page.next_cursor {
         invocation.printer.hint(&format!("there is more: --cursor {cursor}"));
     }
     Ok(())
 }
 
-pub fn row(invocation: &Invocation<'_>, names: &HashMap<EnvironmentId, String>, lease: &LeaseView) -> Vec<String> {
+fn row(invocation: &Invocation<'_>, names: &HashMap<EnvironmentId, String>, lease: &LeaseView) -> Vec<String> {
     vec![
         names.get(&lease.environment_id).cloned().unwrap_or_else(|| lease.environment_id.to_string()),
         lease.holder.clone(),
         words::status(lease),
-        lease.expires_in_ms.map(words::time).unwrap_or_default(),
+        words::left_of(lease),
         lease.fence.to_string(),
-        lease.reason.clone().or_else(|| lease.note.clone()).unwrap_or_default(),
+        lease.note.clone().unwrap_or_default(),
         human::age(invocation.now(), lease.acquired_at),
         lease.id.to_string(),
     ]
+}
+
+/// How many wait for it, as far as that is told.
+fn waiting(lease: &LeaseView) -> Option<String> {
+    match lease.waiting.len() {
+        0 => None,
+        MOST_TOLD.. => Some(format!("{MOST_TOLD} or more")),
+        count => Some(count.to_string()),
+    }
 }

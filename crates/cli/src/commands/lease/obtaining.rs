@@ -175,7 +175,8 @@ fn still_held(environment: &Environment, ticket: &TicketView, wait: Option<State
         error = error.detail("holder", held.holder.clone());
     }
     error.suggestion(format!(
-        "wait longer with --wait, see who holds it with `stead lease watch {name}`, or have an owner end it with `stead lease break {name}`"
+        "wait longer with --wait, see who holds it with `stead lease watch {name}`, or have an owner end it with `stead lease break {name} \
+         --reason TEXT`"
     ))
 }
 

@@ -30,13 +30,17 @@ struct Seen {
 }
 
 impl Seen {
-    /// Everything but time, which changes by itself.
-    fn lasting(&self) -> String {
+    /// In one line; with how much longer, or without what changes by itself.
+    fn line(&self, with_time: bool) -> String {
         let told = |lease: &LeaseView| {
             let who = words::named(&lease.holder, lease.note.as_deref());
-            let waiting: Vec<&str> = lease.waiting.iter().map(|waiter| waiter.holder.as_str()).collect();
-            let waiting = if waiting.is_empty() { String::new() } else { format!(", and {} waits", waiting.join(", ")) };
-            format!("{who}, {}{waiting}", words::status(lease))
+            let left = match words::left_of(lease) {
+                left if with_time && lease.expires_in_ms.is_some() => format!(", {left} left"),
+                left if with_time => format!(", {left}"),
+                _ => String::new(),
+            };
+            let waiting = words::waiting(lease).map(|waits| format!(", and {waits}")).unwrap_or_default();
+            format!("{who}, {}{left}{waiting}", words::status(lease))
         };
         if self.leases.is_empty() { "nobody".to_owned() } else { self.leases.iter().map(told).collect::<Vec<_>>().join("; ") }
     }
@@ -56,7 +60,7 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Watch) -> Result<()> {
     let mut before: BTreeMap<EnvironmentId, String> = BTreeMap::new();
     loop {
         for seen in look(&client, only.as_ref()).await? {
-            let lasting = seen.lasting();
+            let lasting = seen.line(false);
             let known = before.insert(seen.environment_id, lasting.clone());
             if known.as_ref() == Some(&lasting) || (known.is_none() && seen.leases.is_empty() && only.is_none()) {
                 continue;
@@ -64,7 +68,7 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Watch) -> Result<()> {
             if invocation.printer.is_json() {
                 invocation.printer.json_line(&seen)?;
             } else {
-                invocation.printer.line(&format!("{}: {lasting}", seen.environment))?;
+                invocation.printer.line(&format!("{}: {}", seen.environment, seen.line(true)))?;
             }
         }
         tokio::select! {
@@ -116,13 +120,12 @@ fn render(invocation: &Invocation<'_>, seen: &[Seen]) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for it in seen {
         for lease in &it.leases {
-            let left = if lease.implicit { "while it runs".to_owned() } else { lease.expires_in_ms.map(words::time).unwrap_or_default() };
             let waiting: Vec<String> = lease.waiting.iter().map(|waiter| words::named(&waiter.holder, waiter.note.as_deref())).collect();
             rows.push(vec![
                 it.environment.clone(),
                 words::named(&lease.holder, lease.note.as_deref()),
                 words::status(lease),
-                left,
+                words::left_of(lease),
                 human::age(invocation.now(), lease.acquired_at),
                 waiting.join(", "),
             ]);

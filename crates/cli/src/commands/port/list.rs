@@ -6,7 +6,7 @@ use crate::invocation::Invocation;
 use crate::references;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &List) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let environment = references::environment(&client, &arguments.reference.environment).await?;
     let ports = client.list_ports(environment.id).await?;
     let numbers: Vec<String> = ports.items.iter().map(|item| item.port.to_string()).collect();

@@ -7,7 +7,7 @@ use crate::invocation::Invocation;
 use crate::printer::Sheet;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Logs) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let process = find::process(&client, &arguments.reference.process).await?;
     let mut sheet = Sheet::new(arguments.raw);
     if arguments.follow {

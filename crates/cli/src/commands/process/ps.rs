@@ -9,7 +9,7 @@ use crate::printer::human;
 use crate::references;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Ps) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let environments = match &arguments.environment {
         Some(reference) => vec![references::environment(&client, reference).await?],
         None => find::environments(&client).await?,

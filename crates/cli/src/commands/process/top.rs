@@ -29,7 +29,7 @@ struct Seen {
 type Before = HashMap<EnvironmentId, (Instant, u64)>;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Top) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let printer = invocation.printer;
     let interval = Duration::from(arguments.interval).max(Duration::from_millis(100));
     if arguments.once || printer.is_json() || !io::stdout().is_terminal() {

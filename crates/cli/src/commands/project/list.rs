@@ -4,7 +4,7 @@ use crate::failure::Result;
 use crate::invocation::Invocation;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &ListArguments) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let page = paging::collect(arguments, async |options| client.list_projects(&options).await).await?;
     let ids: Vec<String> = page.items.iter().map(|project| project.id.to_string()).collect();
     let rows: Vec<Vec<String>> = page

@@ -7,7 +7,7 @@ use crate::invocation::Invocation;
 use crate::settings::{ConfigFile, LOCAL_PROFILE, Settings, Source, Target};
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Handle) -> Result<()> {
-    let settings = invocation.settings()?;
+    let settings = invocation.settings_without_lease()?;
     let profile = place(&settings)?;
     let client = connection::open(&settings, invocation.printer, &invocation.context).await?;
     let project = client.get_project(&arguments.handle).await?;

@@ -2,7 +2,7 @@ use crate::failure::Result;
 use crate::invocation::Invocation;
 
 pub async fn run(invocation: &Invocation<'_>) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let list = client.list_providers().await?;
     let names: Vec<String> = list.items.iter().map(|provider| provider.name.to_string()).collect();
     let rows: Vec<Vec<String>> = list

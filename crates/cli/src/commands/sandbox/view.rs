@@ -7,7 +7,7 @@ use crate::printer::Printer;
 use crate::references;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &SandboxReference) -> Result<()> {
-    let client = invocation.client().await?;
+    let client = invocation.client_without_lease().await?;
     let sandbox = references::sandbox(&client, &arguments.sandbox).await?;
     invocation.printer.record(&sandbox, &sandbox.id.to_string(), |printer| show(printer, &sandbox))
 }

@@ -191,6 +191,8 @@ fn readers_keep_writers_out_and_change_nothing() {
 fn an_open_environment_keeps_nobody_out() {
     on_both_stores(&[], |server| {
         let scene = Scene::new(server, json!({ "lease": { "policy": "open" } }));
+        let details = refused(&scene.ask(&scene.ann, json!({ "at_release": "clean" })), 400, "invalid_field");
+        assert_eq!(details["field"], "at_release", "nobody's end is the last");
         scene.acquire(&scene.ann, json!({}));
         scene.acquire(&scene.ben, json!({}));
         expect(&scene.exec(&scene.ann, None, &["true"]), 200);
@@ -259,6 +261,15 @@ fn who_leaves_the_project_holds_nothing_in_it() {
         // Whoever may only look from now on holds nothing either.
         let lease = scene.acquire(&scene.ben, json!({}));
         let member = format!("/v1/projects/default/members/{}", text(&lease, "principal_id"));
+        scene.release(&scene.ben, &lease);
+        let owners = scene.acquire(&scene.owner, json!({}));
+        expect(&scene.ask(&scene.ben, json!({ "wait": "1h" })), 202);
+        expect(&scene.owner.patch(&member, json!({ "role": "viewer" })), 200);
+        scene.release(&scene.owner, &owners);
+        let free = expect(&scene.owner.get(&scene.path("")), 200);
+        assert!(free["held_by"].is_null(), "nor does it get what it waited for: {free}");
+        expect(&scene.owner.patch(&member, json!({ "role": "member" })), 200);
+        let lease = scene.acquire(&scene.ben, json!({}));
         expect(&scene.owner.patch(&member, json!({ "role": "viewer" })), 200);
         assert_eq!(scene.lease(&text(&lease, "id"))["status"], "revoked");
     });

@@ -84,8 +84,9 @@ impl Client {
     }
 
     /// Hands a lease on; what runs goes on under the successor's.
-    pub async fn transfer_lease(&self, id: LeaseId, transfer: &TransferRequest) -> Result<AcquireReply> {
-        self.json(Request::post(self.lease_path(id, "/transfer")).json(transfer)?).await
+    /// Under one key, so that a lost reply can be asked for again: it has the only token.
+    pub async fn transfer_lease(&self, id: LeaseId, transfer: &TransferRequest, key: &str) -> Result<AcquireReply> {
+        self.json(Request::post(self.lease_path(id, "/transfer")).json(transfer)?.header("idempotency-key", key)?).await
     }
 
     pub async fn get_lease(&self, id: LeaseId) -> Result<LeaseView> {

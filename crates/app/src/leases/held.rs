@@ -4,8 +4,8 @@ use stead_domain::definition::AtRelease;
 use stead_domain::environment::Environment;
 use stead_domain::ids::{LeaseId, PrincipalId, ProjectId};
 use stead_domain::lease::{
-    AcquireReply, Answer, BreakRequest, Event, LONGEST_NOTE, LeaseBind, LeaseRecord, LeaseView, Refusal, ReleaseRequest, RenewReply,
-    RenewRequest, Stage, Terms, TransferRequest,
+    AcquireReply, Answer, BreakRequest, Event, HANDED_ON, LONGEST_NOTE, LeaseBind, LeaseRecord, LeaseView, Refusal, ReleaseRequest,
+    RenewReply, RenewRequest, Stage, Terms, TransferRequest,
 };
 use stead_domain::principal::Role;
 use stead_domain::{Code, Error, Result, names};
@@ -263,7 +263,7 @@ impl App {
             event,
             of: Some(whereabouts(&environment, terms)),
             caller: Some(entered.caller.clone()),
-            reason: Some(format!("handed on to {name}")),
+            reason: Some(format!("{HANDED_ON}{name}")),
             quiet: Quiet::Unknown,
             identity: None,
         };

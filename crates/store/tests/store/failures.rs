@@ -60,6 +60,36 @@ async fn a_unit_that_panics_or_waits_hurts_only_itself() {
     fixture.project("fine").await;
 }
 
+/// Looks, when it goes, whether everybody sees what was written.
+struct Kept(stead_store::Store, std::sync::mpsc::Sender<Option<String>>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let read = self.0.read(|unit| Box::pin(async move { stead_store::settings::get(unit, "kept").await }));
+        // On the one thread that writes, without a runtime: those who read are others.
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let _ = self.1.send(runtime.block_on(read).unwrap());
+    }
+}
+
+#[tokio::test]
+async fn what_a_unit_keeps_stays_until_others_see_what_it_wrote() {
+    let fixture = Fixture::sqlite().await;
+    let (sender, seen) = std::sync::mpsc::channel();
+    let kept = Kept(fixture.store.clone(), sender);
+    let mut write = Box::pin(fixture.store.write(move |unit| {
+        Box::pin(async move {
+            unit.keep_until_over(kept);
+            stead_store::settings::set(unit, "kept", "yes").await
+        })
+    }));
+    // Nobody waits for it any more.
+    std::future::poll_fn(|context| std::task::Poll::Ready(drop(write.as_mut().poll(context)))).await;
+    drop(write);
+    let seen = tokio::task::spawn_blocking(move || seen.recv().unwrap()).await.unwrap();
+    assert_eq!(seen.as_deref(), Some("yes"));
+}
+
 #[tokio::test]
 async fn a_postgres_that_goes_away_and_comes_back() {
     let mut server = PrivatePostgres::start();

@@ -1,6 +1,7 @@
 use stead_domain::environment::Environment;
 
 use crate::arguments::environment::Delete;
+use crate::commands::lease::words;
 use crate::failure::Result;
 use crate::invocation::Invocation;
 use crate::{prompt, references};
@@ -16,6 +17,11 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Delete) -> Result<()> 
         }
     }
     let names: Vec<&str> = environments.iter().map(|environment| environment.name.as_str()).collect();
+    // An owner may; whoever works in it is at least named.
+    for (environment, held) in environments.iter().filter_map(|environment| Some((environment, words::holder(environment)?))) {
+        let who = words::named(&held.holder, held.note.as_deref());
+        invocation.printer.warn(&format!("{} is held by {who}, who loses it", environment.name));
+    }
     let question = format!("Delete {} and everything in {}?", names.join(", "), if names.len() == 1 { "it" } else { "them" });
     prompt::confirm(invocation.printer, &question, arguments.yes)?;
     for environment in environments {

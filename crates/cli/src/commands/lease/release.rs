@@ -22,7 +22,11 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Release) -> Result<()>
     };
     invocation.printer.record(&ended, &ended.id.to_string(), |printer| {
         match (&before, ended.status) {
-            (None, LeaseStatus::Released) => printer.note(&format!("released {}", ended.id)),
+            // Told to whoever let go of it for somebody else.
+            (None, LeaseStatus::Released) => match &ended.reason {
+                Some(_) => printer.note(&format!("released {} of {}", ended.id, words::named(&ended.holder, ended.note.as_deref()))),
+                None => printer.note(&format!("released {}", ended.id)),
+            },
             (None, LeaseStatus::Active) => printer.note(&format!("{} is being released; what ran under it is stopped first", ended.id)),
             _ => {
                 printer.note(&format!("{} had ended before: {}", ended.id, words::ended(&ended)));

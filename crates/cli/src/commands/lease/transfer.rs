@@ -6,6 +6,7 @@ use crate::arguments::lease::Transfer;
 use crate::connection;
 use crate::failure::Result;
 use crate::invocation::Invocation;
+use crate::session::patience::patiently;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Transfer) -> Result<()> {
     if let Some(path) = arguments.output.as_deref() {
@@ -18,7 +19,8 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Transfer) -> Result<()
     let client = connection::open(&settings, invocation.printer, &invocation.context).await?;
     let lease = find::lease(&settings, &client, arguments.held.lease.as_deref()).await?;
     let transfer = TransferRequest { to: arguments.to.clone(), bind: Some(arguments.bind), note: arguments.note.clone() };
-    let mut reply = match client.transfer_lease(lease, &transfer).await {
+    let key = client.new_key();
+    let mut reply = match patiently(async || client.transfer_lease(lease, &transfer, &key).await).await {
         Ok(reply) => reply,
         Err(error) => return Err(refusal::of_held(invocation, &settings, &client, lease, error).await),
     };

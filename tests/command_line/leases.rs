@@ -282,10 +282,10 @@ fn a_stale_token_is_named_wherever_it_is_in_the_way() {
     insta::allow_duplicates! {
     for verb in ["release", "renew"] {
         assert_snapshot!(told(&office.presenting(&old, &["lease", verb, "web"])), @"
-        exit code: 5
+        exit code: 3
         --- stderr ---
-        error: lease `lse_[ID]` is somebody else's (forbidden)
-        hint: STEAD_LEASE presents lse_[ID], which has ended: unset STEAD_LEASE, or present the token of this one
+        error: the lease that was presented has ended: released at [SECOND] (fence_stale)
+        hint: acquire the environment anew, or go on without that lease: unset STEAD_LEASE
         ");
     }
     }

@@ -75,17 +75,17 @@ fn a_key_is_told_again_to_the_same_attempt_only() {
 
 /// Every file below a directory, except those that are meant to hold the operator's key.
 fn files(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
-    for entry in std::fs::read_dir(directory).unwrap().flatten() {
-        match entry.file_type().unwrap() {
-            kind if kind.is_dir() => files(&entry.path(), found),
-            kind if kind.is_file() => found.push(entry.path()),
+    // What is being made beside us may have another name by now.
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files(&entry.path(), found),
+            Ok(kind) if kind.is_file() => found.push(entry.path()),
             _ => {}
         }
     }
 }
 
 fn holds(path: &Path, needle: &str) -> bool {
-    // What is being made beside us may have another name by now.
     std::fs::read(path).unwrap_or_default().windows(needle.len()).any(|window| window == needle.as_bytes())
 }
 

@@ -41,6 +41,8 @@ fn a_token_is_a_credential_for_as_long_as_it_lasts() {
             // It is for work in the environment, and for nobody's keys, whoever acquired it.
             refused(&holder.get("/v1/projects/default/api-keys"), 403, "forbidden");
             refused(&holder.get("/v1/system"), 403, "forbidden");
+            refused(&holder.post(&scene.path("/fork"), json!({})), 403, "forbidden");
+            refused(&holder.patch(&scene.path(""), json!({ "spec": { "lease": { "policy": "open" } } })), 403, "forbidden");
         }
         refused(&server.http_as(Some(&format!("{token}.other"))).get(LEASES), 401, "unauthorized");
         let holder = server.http_as(Some(&token));

@@ -222,7 +222,10 @@ fn check_lease(caller: &Caller, method: &Method, route: &str, path: &str) -> Res
     if let Some(how) = caller.lease_ended.as_ref().filter(|_| (!reads || is_credential) && !of_its_own) {
         return Err(lease_has_ended(how));
     }
-    let elsewhere = !route.contains("{environment_id}") && !of_a_lease;
+    // Nor does it make another environment of its own, or say what it is.
+    let defines =
+        route.ends_with("/fork") || route.ends_with("/rollback") || *method == Method::PATCH && route.ends_with("{environment_id}");
+    let elsewhere = !route.contains("{environment_id}") && !of_a_lease || defines;
     if is_credential && !reads && elsewhere {
         return Err(
             Error::new(Code::Forbidden, "the token of a lease is for work in its environment").suggestion("use an API key for this")

@@ -41,7 +41,7 @@ const FIND: &str =
 pub async fn lock(unit: &mut Unit, sandbox: SandboxId, rules: Rules, own: (HostId, i64), head: u64) -> Result<Option<Loaded>> {
     let Some(row) = unit.fetch_locked(FIND, &[sandbox.into()]).await? else { return Ok(None) };
     let loaded = load(unit, sandbox, &row, rules, own, head).await?;
-    if loaded.waiting.first().is_none_or(|first| first.ticket.deadline.era == loaded.now.era) {
+    if !loaded.desk.waiting.iter().any(|ticket| ticket.deadline.is_foreign(loaded.now, ticket.wait)) {
         return Ok(Some(loaded));
     }
     // Deadlines of a clock that is gone: those who wait begin anew.

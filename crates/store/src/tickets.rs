@@ -179,7 +179,8 @@ pub(crate) async fn enter_era(unit: &mut Unit, sandbox: SandboxId, now: Moment) 
     unit.execute(
         "UPDATE tickets SET era = $2, deadline = $3 + wait, rank = rank - (SELECT CASE WHEN MAX(other.rank + other.priority * $4) > $3
          THEN MAX(other.rank + other.priority * $4) - $3 ELSE 0 END FROM tickets other WHERE other.sandbox_id = $1
-         AND other.status = 'waiting' AND other.era <> $2) WHERE sandbox_id = $1 AND status = 'waiting' AND era <> $2",
+         AND other.status = 'waiting' AND (other.era <> $2 OR other.deadline > $3 + other.wait))
+         WHERE sandbox_id = $1 AND status = 'waiting' AND (era <> $2 OR deadline > $3 + wait)",
         &[sandbox.into(), now.era.into(), now.at.into(), PRIORITY.into()],
     )
     .await?;

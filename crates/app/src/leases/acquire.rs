@@ -379,8 +379,8 @@ impl App {
                                 }
                                 let standing = match (&decided.answer, event) {
                                     (Ok(Answer::Pass { .. }), Event::Acquire { lease, .. }) if alone => {
-                                        let sharers = std::mem::take(&mut decided.sharers);
-                                        Some(standing_in(unit, &office, project, lease, sharers).await?)
+                                        let known = Some((decided.now, std::mem::take(&mut decided.sharers)));
+                                        Some(standing_in(unit, &office, project, lease, known).await?)
                                     }
                                     _ => None,
                                 };

@@ -168,8 +168,8 @@ impl App {
             record.of.terms.at_release = Some(at_release);
         }
         let terms = request.at_release.map(|_| record.of.terms.clone());
-        // Whoever keeps it may not answer: it is released all the same, and nobody is let in before it does.
-        let quiet = self.confirmed_quiet(&environment, &surroundings).await.unwrap_or_default();
+        // It is released now, whoever keeps it answers when it may: nobody is let in before it does.
+        let quiet = if surroundings.unconfirmed { Quiet::Unknown } else { self.quiet_in(&environment, &surroundings).await };
         let work = super::work::is_wanted(&record) && !record.lease.implicit;
         let (office, sandbox) = (self.office(), record.of.sandbox_id);
         // Its holder is told that it was not itself.
@@ -251,12 +251,16 @@ impl App {
             return Err(Error::new(Code::Conflict, "a lease that a command took for itself is not handed on")
                 .suggestion("acquire the environment, which takes over what runs, and hand that lease on"));
         }
-        let (to, name) = self.principal_of(entered, &request.to).await?;
+        let (to, name, role) = self.principal_of(entered, &request.to).await?;
         let environment = self.get_environment(entered, record.of.environment_id).await?;
         let successor = LeaseId::new(&self.context);
         // What somebody else noted is not said of whoever it is taken to.
         let kept = record.of.terms.note.clone().filter(|_| is_holder(entered, &record));
-        let terms = Terms { note: request.note.or(kept), ..record.of.terms.clone() };
+        let mut terms = Terms { note: request.note.or(kept), ..record.of.terms.clone() };
+        // Nobody has deleted by its end what it may not delete.
+        if environment.created_by != Some(to) && !role.covers(Role::Owner) {
+            terms.at_release = terms.at_release.filter(|at_release| *at_release != AtRelease::Destroy);
+        }
         let event = Event::Transfer { lease: id, to, bind: request.bind.unwrap_or(LeaseBind::Token), successor };
         let office = self.office();
         let asked = Asked {
@@ -313,7 +317,7 @@ impl App {
     }
 
     /// A principal of the project, by id or by name.
-    async fn principal_of(&self, entered: &Entered, reference: &str) -> Result<(PrincipalId, String)> {
+    async fn principal_of(&self, entered: &Entered, reference: &str) -> Result<(PrincipalId, String, Role)> {
         let (project, reference) = (entered.project, reference.to_owned());
         self.store
             .read(move |unit| {
@@ -331,7 +335,7 @@ impl App {
                     };
                     let found = found.ok_or_else(nobody)?;
                     match members::role(unit, project, found.id).await? {
-                        Some(role) if role.covers(Role::Member) => Ok((found.id, found.name)),
+                        Some(role) if role.covers(Role::Member) => Ok((found.id, found.name, role)),
                         Some(role) => Err(Error::field("to", format!("`{}` has the role `{role}`, and may change nothing", found.name))
                             .suggestion("hand it on to a member or an owner; `stead project members role` changes a role")),
                         None => Err(nobody()),

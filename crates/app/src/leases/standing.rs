@@ -2,7 +2,7 @@
 
 use stead_domain::environment::Environment;
 use stead_domain::ids::{LeaseId, ProjectId};
-use stead_domain::lease::{AcquireReply, LeaseMode, LeaseRecord, LeaseView, TicketView};
+use stead_domain::lease::{AcquireReply, LeaseMode, LeaseRecord, LeaseView, Moment, TicketView};
 use stead_domain::{Code, Error, Result, api_key};
 use stead_store::{Unit, environments, leases, tickets};
 
@@ -18,14 +18,14 @@ pub(super) enum Standing {
     Unknown,
 }
 
-/// Reads it: by whoever asks for it, and in the unit that granted it by whoever is told so, who then need not read it again. `known` is what
-/// was read before of who shares the sandbox.
+/// Reads it: by whoever asks for it, and in the unit that granted it by whoever is told so, who then need not read it again. `known` is
+/// what the decision before it knew: the time, and who shares the sandbox.
 pub(super) async fn standing_in(
     unit: &mut Unit,
     office: &Office,
     project: ProjectId,
     lease: LeaseId,
-    known: Vec<Environment>,
+    known: Option<(Moment, Vec<Environment>)>,
 ) -> Result<Standing> {
     let Some(record) = leases::find_in(unit, project, lease).await? else {
         return Ok(match tickets::of_lease(unit, lease).await? {
@@ -33,11 +33,15 @@ pub(super) async fn standing_in(
             None => Standing::Unknown,
         });
     };
-    let (mut names, now) = (Names::default(), unit.moment().await?);
+    let (now, sharers) = match known {
+        Some(known) => known,
+        None => (unit.moment().await?, Vec::new()),
+    };
+    let mut names = Names::default();
     let mut shown = view(unit, &office.context, &mut names, &record, now).await?;
     shown.previous = previous(unit, &mut names, &record).await?;
     let id = record.of.environment_id;
-    let mut environment = match known.into_iter().find(|environment| environment.id == id) {
+    let mut environment = match sharers.into_iter().find(|environment| environment.id == id) {
         Some(environment) => Some(environment),
         None => environments::find(unit, project, id).await?,
     };
@@ -56,7 +60,7 @@ impl App {
     pub(super) async fn as_it_stands(&self, entered: &Entered, lease: LeaseId) -> Result<AcquireReply> {
         let (office, project) = (self.office(), entered.project);
         let standing =
-            self.store.glance(move |unit| Box::pin(async move { standing_in(unit, &office, project, lease, Vec::new()).await })).await?;
+            self.store.glance(move |unit| Box::pin(async move { standing_in(unit, &office, project, lease, None).await })).await?;
         self.told(lease, standing).await
     }
 

@@ -16,12 +16,15 @@ use crate::place::PlaceError;
 /// How long a place may take to say what runs.
 const ASKED: Duration = Duration::from_secs(2);
 
+/// How long it may take to say that it knows who holds it.
+const CONFIRMED: Duration = Duration::from_secs(10);
+
 /// What records say of a sandbox before its place is asked.
 pub(super) struct Surroundings {
     /// How much had been begun there: what is begun later is in no answer of the place's.
     begun: u64,
     sharers: Vec<EnvironmentId>,
-    unconfirmed: bool,
+    pub unconfirmed: bool,
 }
 
 pub(super) async fn surroundings_in(unit: &mut Unit, office: &Office, environment: &Environment) -> Result<Surroundings> {
@@ -39,7 +42,13 @@ impl App {
     /// who holds it.
     pub(super) async fn confirmed_quiet(&self, environment: &Environment, surroundings: &Surroundings) -> Result<Quiet> {
         if surroundings.unconfirmed {
-            self.carry(environment.sandbox_id).await?;
+            // Beside: it goes on when it takes longer than anybody should wait for it without having been told anything.
+            let (app, sandbox) = (self.clone(), environment.sandbox_id);
+            let carried = self.tasks.spawn(async move { app.carry(sandbox).await });
+            match tokio::time::timeout(CONFIRMED, carried).await {
+                Ok(Ok(carried)) => carried?,
+                _ => return Err(super::barrier::fencing(environment)),
+            }
         }
         Ok(self.quiet_in(environment, surroundings).await)
     }
@@ -58,7 +67,7 @@ impl App {
         }
     }
 
-    async fn quiet_in(&self, environment: &Environment, surroundings: &Surroundings) -> Quiet {
+    pub(super) async fn quiet_in(&self, environment: &Environment, surroundings: &Surroundings) -> Quiet {
         let provider = environment.runtime.provider.unwrap_or(environment.provider);
         let Ok(ground) = self.ground(provider, environment.runtime.host) else { return Quiet::Unknown };
         let Ok(place) = ground.place() else { return Quiet::Unknown };

@@ -89,7 +89,7 @@ impl App {
                 Box::pin(async move {
                     let record = find_own(unit, project, principal, id).await?;
                     let granted = match record.status {
-                        TicketStatus::Granted => Some(standing_in(unit, &office, project, record.ticket.lease, Vec::new()).await?),
+                        TicketStatus::Granted => Some(standing_in(unit, &office, project, record.ticket.lease, None).await?),
                         _ => None,
                     };
                     Ok::<_, Error>((record, granted))

@@ -31,6 +31,11 @@ impl Deadline {
         (self.era == now.era).then(|| self.at.saturating_sub(now.at))
     }
 
+    /// Whether it was set by another clock than this: in another era, or further ahead than it is ever set, because the clock went back.
+    pub fn is_foreign(self, now: Moment, most: u64) -> bool {
+        self.left(now).is_none_or(|left| left > most)
+    }
+
     pub fn is_past(self, now: Moment) -> bool {
         self.left(now) == Some(0)
     }

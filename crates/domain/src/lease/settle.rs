@@ -67,11 +67,14 @@ impl Hand {
         });
     }
 
-    /// The clock began anew. What was held on this machine ended with it; everybody else gets their whole time again, because nobody can tell
+    /// The clock began anew, or went back. What was held on this machine ended with it; everybody else gets their whole time again, because nobody can tell
     /// how much of it is left.
     fn enter_another_era(&mut self) {
         let now = self.now();
-        let foreign = |lease: &&Lease| [lease.expires, lease.ends].into_iter().flatten().any(|deadline| deadline.era != now.era);
+        let foreign = |lease: &&Lease| {
+            let expires = lease.expires.is_some_and(|deadline| deadline.is_foreign(now, lease.ttl.max(LINGER)));
+            expires || lease.ends.is_some_and(|deadline| deadline.is_foreign(now, lease.max_lifetime.unwrap_or(u64::MAX)))
+        };
         for id in self.desk.leases.iter().filter(foreign).map(|lease| lease.id).collect::<Vec<_>>() {
             if self.desk.rules.local {
                 self.end(id, LeaseEnd::Expired);
@@ -82,11 +85,11 @@ impl Hand {
             }
         }
         if let Some(moment) = &mut self.desk.not_before
-            && moment.era != now.era
+            && moment.is_foreign(now, self.desk.rules.lock_delay)
         {
             *moment = now.after(self.desk.rules.lock_delay);
         }
-        let foreign = |ticket: &Ticket| ticket.deadline.era != now.era;
+        let foreign = |ticket: &Ticket| ticket.deadline.is_foreign(now, ticket.wait);
         let latest = self.desk.waiting.iter().filter(|ticket| foreign(ticket)).map(Ticket::since).max();
         // As if the last of them had come just now: whoever comes after them goes behind them, and what they waited counts.
         let back = latest.map_or(0, |latest| latest.saturating_sub(now.reading()).max(0));

@@ -136,14 +136,19 @@ async fn finish(unit: Unit, commit: bool) -> Result<()> {
     }
 }
 
+/// To the end also when nobody waits for it any more: what is kept until then must not go before.
+#[expect(clippy::disallowed_methods, reason = "closing the pool waits for its connection, and so for it")]
+async fn finish_surely(unit: Unit, commit: bool) -> Result<()> {
+    let finished = tokio::spawn(finish(unit, commit)).await;
+    finished.unwrap_or_else(|lost| Err(StoreError::Unavailable(lost.to_string())))
+}
+
 impl Database for Postgres {
     fn write(&self, work: Work) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let mut unit = Unit::new(Connection::PostgresTransaction(self.pool.begin().await.map_err(error)?), Arc::clone(&self.clock));
             let commit = work(&mut unit).await;
-            // To the end also when nobody waits for it any more: what is kept until then must not go before.
-            let finished = tokio::spawn(finish(unit, commit)).await;
-            match finished.unwrap_or_else(|lost| Err(StoreError::Unavailable(lost.to_string()))) {
+            match finish_surely(unit, commit).await {
                 // What was to be undone is undone by the end of the connection too; the work's own error says more.
                 Err(_) if !commit => Ok(()),
                 outcome => outcome,

@@ -84,7 +84,11 @@ async fn what_a_unit_keeps_stays_until_others_see_what_it_wrote() {
         })
     }));
     // Nobody waits for it any more.
-    std::future::poll_fn(|context| std::task::Poll::Ready(drop(write.as_mut().poll(context)))).await;
+    std::future::poll_fn(|context| {
+        let _ = write.as_mut().poll(context);
+        std::task::Poll::Ready(())
+    })
+    .await;
     drop(write);
     let seen = tokio::task::spawn_blocking(move || seen.recv().unwrap()).await.unwrap();
     assert_eq!(seen.as_deref(), Some("yes"));

@@ -1,18 +1,18 @@
 //! What somebody is told who was refused, in words of the command line: the API knows of headers, and not where a token came from.
 
 use serde_json::Value;
-use stead_client::{Client, ClientError};
+use stead_client::ClientError;
 use stead_domain::Code;
 use stead_domain::ids::LeaseId;
-use stead_domain::lease::LeaseStatus;
 
 use crate::failure::{Failure, suggestion};
 use crate::invocation::Invocation;
 use crate::printer::given::quoted;
-use crate::settings::{Setting, Settings, lease};
+use crate::settings::Settings;
+use crate::settings::lease::without;
 
 /// Refused something with a lease that is held. Of refusals only that of somebody who is not its holder is told in other words.
-pub async fn of_held(invocation: &Invocation<'_>, settings: &Settings, client: &Client, lease: LeaseId, error: ClientError) -> Failure {
+pub fn of_held(invocation: &Invocation<'_>, settings: &Settings, lease: LeaseId, error: ClientError) -> Failure {
     let failure = Failure::from(error);
     let said = match &failure {
         Failure::Reply { body, .. } if body.error.code == Code::Forbidden.as_str() => suggestion(&body.error).unwrap_or_default(),
@@ -20,7 +20,10 @@ pub async fn of_held(invocation: &Invocation<'_>, settings: &Settings, client: &
     };
     match settings.presented() {
         Some(presented) if presented.value != lease && said.contains("its token") => {
-            let next = of_another(client, &presented).await;
+            // A token decides alone, also where its owner could have done without.
+            let source = &presented.source;
+            let next =
+                format!("{source} presents {}, another lease: {}, or present the token of this one", presented.value, without(source));
             reworded(invocation, failure, next)
         }
         None if said.contains("Stead-Lease") => {
@@ -30,13 +33,6 @@ pub async fn of_held(invocation: &Invocation<'_>, settings: &Settings, client: &
         }
         _ => failure,
     }
-}
-
-/// A token decides alone, also where its owner could have done without.
-async fn of_another(client: &Client, presented: &Setting<LeaseId>) -> String {
-    let ended = client.get_lease(presented.value).await.is_ok_and(|lease| lease.status != LeaseStatus::Active);
-    let (source, which) = (&presented.source, if ended { "which has ended" } else { "another lease" });
-    format!("{source} presents {}, {which}: {}, or present the token of this one", presented.value, lease::without(source))
 }
 
 /// Refused the lease itself, though it may be the caller's already. `next` is told how the token is presented on a command line.

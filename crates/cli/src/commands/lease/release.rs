@@ -18,7 +18,7 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Release) -> Result<()>
     let releasing = patiently(async || client.release_lease(lease, arguments.at_release).await);
     let ended = match Progress::new().during("stopping what still runs", releasing).await {
         Ok(ended) => ended,
-        Err(error) => return Err(refusal::of_held(invocation, &settings, &client, lease, error).await),
+        Err(error) => return Err(refusal::of_held(invocation, &settings, lease, error)),
     };
     invocation.printer.record(&ended, &ended.id.to_string(), |printer| {
         match (&before, ended.status) {

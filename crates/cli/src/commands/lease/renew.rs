@@ -13,7 +13,7 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Held) -> Result<()> {
     let lease = find::lease(&settings, &client, arguments.lease.as_deref()).await?;
     let renewed = match patiently(async || client.renew_lease(lease).await).await {
         Ok(renewed) => renewed,
-        Err(error) => return Err(refusal::of_held(invocation, &settings, &client, lease, error).await),
+        Err(error) => return Err(refusal::of_held(invocation, &settings, lease, error)),
     };
     // The reply says what to do; why, the lease itself does.
     let seen = match renewed.directive {

@@ -22,7 +22,7 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Transfer) -> Result<()
     let key = client.new_key();
     let mut reply = match patiently(async || client.transfer_lease(lease, &transfer, &key).await).await {
         Ok(reply) => reply,
-        Err(error) => return Err(refusal::of_held(invocation, &settings, &client, lease, error).await),
+        Err(error) => return Err(refusal::of_held(invocation, &settings, lease, error)),
     };
     let successor = reply.lease.clone().ok_or_else(|| {
         Error::new(Code::Unreachable, "the server handed the lease on and did not say to which").suggestion("`stead lease list` shows it")

@@ -177,10 +177,10 @@ pub async fn end(unit: &mut Unit, id: TicketId, status: TicketStatus, now: Times
 /// nobody who comes from now on has waited for longer.
 pub(crate) async fn enter_era(unit: &mut Unit, sandbox: SandboxId, now: Moment) -> Result<()> {
     unit.execute(
-        "UPDATE tickets SET era = $2, deadline = $3 + wait, rank = rank - (SELECT CASE WHEN MAX(other.rank + other.priority * $4) > $3
-         THEN MAX(other.rank + other.priority * $4) - $3 ELSE 0 END FROM tickets other WHERE other.sandbox_id = $1
-         AND other.status = 'waiting' AND (other.era <> $2 OR other.deadline > $3 + other.wait))
-         WHERE sandbox_id = $1 AND status = 'waiting' AND (era <> $2 OR deadline > $3 + wait)",
+        "UPDATE tickets SET era = $2, deadline = CASE WHEN era <> $2 OR deadline > $3 + wait THEN $3 + wait ELSE deadline END,
+         rank = rank - (SELECT CASE WHEN MAX(other.rank + other.priority * $4) > $3 THEN MAX(other.rank + other.priority * $4) - $3 ELSE 0 END
+         FROM tickets other WHERE other.sandbox_id = $1 AND other.status = 'waiting' AND (other.era <> $2 OR other.deadline > $3 + other.wait))
+         WHERE sandbox_id = $1 AND status = 'waiting'",
         &[sandbox.into(), now.era.into(), now.at.into(), PRIORITY.into()],
     )
     .await?;

@@ -93,8 +93,11 @@ impl Hand {
         let latest = self.desk.waiting.iter().filter(|ticket| foreign(ticket)).map(Ticket::since).max();
         // As if the last of them had come just now: whoever comes after them goes behind them, and what they waited counts.
         let back = latest.map_or(0, |latest| latest.saturating_sub(now.reading()).max(0));
-        for ticket in self.desk.waiting.iter_mut().filter(|ticket| foreign(ticket)) {
-            ticket.deadline = now.after(ticket.wait);
+        for ticket in &mut self.desk.waiting {
+            if foreign(ticket) {
+                ticket.deadline = now.after(ticket.wait);
+            }
+            // All of them, also those who came before the clock went back: they stay in their order.
             ticket.rank = ticket.rank.saturating_sub(back);
         }
     }

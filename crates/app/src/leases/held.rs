@@ -186,8 +186,8 @@ impl App {
             .store
             .write(move |unit| {
                 Box::pin(async move {
-                    desks::claim(unit, sandbox).await?;
                     if let Some(terms) = &terms {
+                        desks::claim(unit, sandbox).await?;
                         leases::set_terms(unit, id, terms).await?;
                     }
                     let decided = decide_in(unit, &office, sandbox, None, asked).await?;

@@ -17,8 +17,9 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Delete) -> Result<()> 
         }
     }
     let names: Vec<&str> = environments.iter().map(|environment| environment.name.as_str()).collect();
-    // An owner may; whoever works in it is at least named.
-    for (environment, held) in environments.iter().filter_map(|environment| Some((environment, words::holder(environment)?))) {
+    // An owner may; whoever acquired it is at least named.
+    let acquired = |environment| words::holder(environment).filter(|held| !held.implicit);
+    for (environment, held) in environments.iter().filter_map(|environment| Some((environment, acquired(environment)?))) {
         let who = words::named(&held.holder, held.note.as_deref());
         invocation.printer.warn(&format!("{} is held by {who}, who loses it", environment.name));
     }

@@ -185,7 +185,7 @@ pub struct AcquireReply {
     pub environment: Option<Environment>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseView>,
-    /// With `environment_ids`: one of each, in the order of the ids.
+    /// With `environment_ids`: one of each, in the order in which they were named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<AcquiredItem>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

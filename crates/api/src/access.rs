@@ -30,6 +30,12 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     (Method::POST, "/v1/projects/{project}/api-keys", OWNER),
     (Method::GET, "/v1/projects/{project}/api-keys/{id}", OWNER),
     (Method::DELETE, "/v1/projects/{project}/api-keys/{id}", OWNER),
+    // Names alone: no route tells a value.
+    (Method::GET, "/v1/projects/{project}/secrets", VIEWER),
+    (Method::GET, "/v1/projects/{project}/secrets/{name}", VIEWER),
+    (Method::GET, "/v1/projects/{project}/secrets/{name}/versions", VIEWER),
+    (Method::PUT, "/v1/projects/{project}/secrets/{name}", MEMBER),
+    (Method::DELETE, "/v1/projects/{project}/secrets/{name}", OWNER),
     (Method::GET, "/v1/projects/{project}/environments", VIEWER),
     (Method::POST, "/v1/projects/{project}/environments", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/import", MEMBER),
@@ -109,6 +115,7 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     (Method::GET, "/v1/system", OPERATOR),
     (Method::GET, "/v1/system/usage", OPERATOR),
     (Method::POST, "/v1/system/prune", OPERATOR),
+    (Method::POST, "/v1/system/rotate-key", OPERATOR),
     (Method::POST, "/v1/system/shutdown", OPERATOR),
 ];
 

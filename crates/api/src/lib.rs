@@ -32,6 +32,7 @@ mod query;
 mod reply;
 mod routes;
 mod sandboxes;
+mod secrets;
 mod system;
 
 use std::sync::Arc;

@@ -31,6 +31,7 @@ use utoipa::{IntoResponses, Modify, OpenApi as _};
         (name = "projects", description = "The tenancy and access boundary"),
         (name = "members", description = "Who belongs to a project, in which role"),
         (name = "api-keys", description = "Keys that act for a member"),
+        (name = "secrets", description = "Values by name, for environments; no route tells one"),
         (name = "identity", description = "Who the caller is"),
         (name = "audit", description = "Who changed what, when, from where"),
         (name = "system", description = "The server itself"),

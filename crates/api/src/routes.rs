@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use crate::{
     State, api_keys, audit, checkpoints, docs, door, environments, files, health, identity, leases, members, openapi, ports, processes,
-    projects, providers, sandboxes, system,
+    projects, providers, sandboxes, secrets, system,
 };
 
 /// The routes with their documentation.
@@ -29,6 +29,9 @@ pub(crate) fn documented() -> OpenApiRouter<State> {
         .routes(routes!(members::role::handler, members::remove::handler))
         .routes(routes!(api_keys::list::handler, api_keys::create::handler))
         .routes(routes!(api_keys::get::handler, api_keys::revoke::handler))
+        .routes(routes!(secrets::list::handler))
+        .routes(routes!(secrets::get::handler, secrets::set::handler, secrets::delete::handler))
+        .routes(routes!(secrets::history::handler))
         .routes(routes!(environments::list::handler, environments::create::handler))
         .routes(routes!(environments::import::handler))
         .routes(routes!(leases::acquire::handler))
@@ -91,6 +94,7 @@ pub(crate) fn documented() -> OpenApiRouter<State> {
         .routes(routes!(system::status::handler))
         .routes(routes!(system::usage::handler))
         .routes(routes!(system::prune::handler))
+        .routes(routes!(system::rotate_key::handler))
         .routes(routes!(system::shutdown::handler))
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use stead_domain::principal::Caller;
-use stead_domain::{Code, Context, Error, Result, Timestamp};
+use stead_domain::{Code, Context, Error, Result, Timestamp, hexadecimal};
 use stead_store::Unit;
 use stead_store::idempotency::{self, StoredReply};
 
@@ -66,9 +66,12 @@ pub(crate) async fn claim(unit: &mut Unit, context: &Context, sealer: &dyn Seale
     let Some(given) = &caller.idempotency else { return Ok(Claim::New) };
     let now = context.now();
     let scope = scope(caller);
-    let known = idempotency::claim(unit, &scope, &given.key, &given.fingerprint, now, now.plus(REMEMBERED)).await?;
+    // With a key of ours: a request may hold what could be guessed from its plain hash.
+    let fingerprint = hexadecimal::write(&sealer.sign(format!("fingerprint/{}", given.fingerprint).as_bytes())?);
+    let known = idempotency::claim(unit, &scope, &given.key, &fingerprint, now, now.plus(REMEMBERED)).await?;
     let Some(known) = known else { return Ok(Claim::New) };
-    if known.fingerprint != given.fingerprint {
+    // The plain one was kept by a version before.
+    if known.fingerprint != fingerprint && known.fingerprint != given.fingerprint {
         return Err(Error::new(Code::IdempotencyMismatch, "this Idempotency-Key was used before with another request")
             .suggestion("use a new key for a new request, and the same key only to repeat one unchanged"));
     }

@@ -21,6 +21,7 @@ mod provider;
 mod providers;
 mod reconcile;
 pub mod sandboxes;
+pub mod secrets;
 mod seed;
 mod settings;
 pub mod system;
@@ -46,6 +47,7 @@ pub use provider::{
     Provider, ProviderError, Resource, UnpackedArchive, View, Wanted,
 };
 pub use providers::Providers;
+pub use secrets::{SecretSource, SourceFailure, SourceRule};
 pub use settings::{Retention, Settings};
 
 /// Seals values that must not be readable in the store, and signs those that come back from outside.
@@ -56,6 +58,14 @@ pub trait Sealer: Send + Sync {
     fn sign(&self, content: &[u8]) -> stead_domain::Result<[u8; 32]>;
     /// Compares in a time that says nothing.
     fn is_signed(&self, content: &[u8], signature: &[u8]) -> bool;
+    /// Which key seals now.
+    fn key_id(&self) -> String;
+    /// The same value, sealed by the key that seals now.
+    fn rewrap(&self, belongs_to: &[u8], sealed: &[u8]) -> stead_domain::Result<Vec<u8>>;
+    /// From now on another key seals; those before it still open. It may wait for somebody.
+    fn next_key(&self) -> stead_domain::Result<()>;
+    /// Nothing is sealed by another key than the present one any more.
+    fn forget_older_keys(&self) -> stead_domain::Result<()>;
 }
 
 /// Everything that a use case may use. Cheap to clone.
@@ -65,6 +75,7 @@ pub struct App {
     pub(crate) context: Context,
     pub(crate) providers: Arc<Providers>,
     pub(crate) sealer: Arc<dyn Sealer>,
+    pub(crate) secret_sources: Arc<Vec<SourceRule>>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) host: HostId,
     /// One piece of work on an environment's sandbox at a time.
@@ -100,6 +111,7 @@ impl App {
             context,
             providers: Arc::new(providers),
             sealer,
+            secret_sources: Arc::default(),
             settings: Arc::new(settings),
             host,
             locks: Arc::new(KeyedLocks::default()),
@@ -118,6 +130,13 @@ impl App {
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
         }
+    }
+
+    /// Where secrets come from beside the store. The first rule that fits a name counts.
+    #[must_use]
+    pub fn with_secret_sources(mut self, rules: Vec<SourceRule>) -> Self {
+        self.secret_sources = Arc::new(rules);
+        self
     }
 
     pub fn context(&self) -> &Context {

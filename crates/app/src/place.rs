@@ -15,6 +15,8 @@ use stead_domain::process::{OutputStream, ProcessExit, ProcessLimits, TerminalSi
 use stead_domain::{Code, Error, Timestamp};
 use tokio::net::TcpStream;
 
+use crate::secrets::Delivery;
+
 /// Where processes run. Calls may be repeated: a start under an id that was started before finds that process, a write to stdin under an
 /// offset that was written before writes nothing. Dropping a future of it harms nothing.
 #[async_trait]
@@ -232,6 +234,7 @@ pub struct StartProcess {
     pub warrant: Warrant,
     /// Nothing of its output is given up before those who follow it have taken it.
     pub hold: bool,
+    pub secrets: Delivery,
 }
 
 /// How far a process has come.

@@ -29,6 +29,7 @@ mod projects;
 mod providers;
 mod request;
 mod sandboxes;
+mod secrets;
 mod system;
 mod tls;
 mod tunnel;

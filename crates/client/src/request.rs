@@ -44,6 +44,10 @@ impl Request {
         Self::new(Method::POST, path)
     }
 
+    pub fn put(path: impl Into<String>) -> Self {
+        Self::new(Method::PUT, path)
+    }
+
     pub fn patch(path: impl Into<String>) -> Self {
         Self::new(Method::PATCH, path)
     }

@@ -94,6 +94,9 @@ codes! {
     LeaseReadOnly, "lease_read_only", 409, 3, "A shared lease reads, and changes nothing.";
     LeaseLost, "lease_lost", 410, 3, "The lease has ended, and an ended one is never revived; `details` says how.";
     EnvironmentQuarantined, "environment_quarantined", 409, 3, "What a holder left could not be cleaned up three times over; somebody has to look at it.";
+    SecretMissing, "secret_missing", 409, 3, "A secret that the definition requires is not set; `details.name` names it. Nothing was started.";
+    SecretUnusable, "secret_unusable", 409, 3, "A secret's value cannot be delivered as its binding says; `details.name` names it.";
+    MasterKeyMismatch, "master_key_mismatch", 409, 3, "What is in the store was sealed with another master key than the one that this server has.";
     SandboxInUse, "sandbox_in_use", 409, 3, "Live environments use the sandbox.";
     LastOwner, "last_owner", 409, 3, "A project keeps at least one owner.";
     IdempotencyInProgress, "idempotency_in_progress", 409, 3, "The first request with this Idempotency-Key has not ended.";
@@ -110,6 +113,7 @@ codes! {
     RateLimitExceeded, "rate_limit_exceeded", 429, 1, "Too many requests with one key; `Retry-After` says when to go on.";
     Internal, "internal", 500, 1, "A fault of Stead's; the log has it under the request id.";
     ProviderFailed, "provider_failed", 502, 1, "The provider answered with an error.";
+    SecretUnavailable, "secret_unavailable", 502, 1, "Where a secret comes from did not answer, or refused; `details.name` names it.";
     PortFailed, "port_failed", 502, 1, "What listens on the port hung up, takes no connection, or answered what is no HTTP.";
     PortTimeout, "port_timeout", 504, 1, "What listens on the port took the request and did not answer in time.";
     ServiceUnavailable, "service_unavailable", 503, 1, "The store or a part of the server cannot be reached now.";
@@ -213,6 +217,24 @@ impl Error {
     #[must_use]
     pub fn recoverable(mut self, recoverable: bool) -> Self {
         self.0.recoverable = recoverable;
+        self
+    }
+
+    /// The same with every text in it put through a function, as is done with what no error may hold.
+    #[must_use]
+    pub fn with_texts(mut self, through: impl Fn(&str) -> String) -> Self {
+        fn each(value: &mut Value, through: &dyn Fn(&str) -> String) {
+            match value {
+                Value::String(text) => *text = through(text),
+                Value::Array(values) => values.iter_mut().for_each(|value| each(value, through)),
+                Value::Object(values) => values.values_mut().for_each(|value| each(value, through)),
+                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+        self.0.message = through(&self.0.message);
+        self.0.suggestion = self.0.suggestion.map(|text| through(&text));
+        self.0.internal = self.0.internal.map(|text| through(&text));
+        self.0.details.values_mut().for_each(|value| each(value, &through));
         self
     }
 

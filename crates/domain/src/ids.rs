@@ -152,6 +152,8 @@ id!(/// A lease on a sandbox.
     LeaseId, "lse");
 id!(/// A place in the queue for one.
     TicketId, "tkt");
+id!(/// A secret's record; never its value.
+    SecretId, "sec");
 id!(/// An audit record.
     AuditId, "aud");
 id!(/// One request, as logs and errors name it.

@@ -186,4 +186,7 @@ pub struct Process {
     /// None: somebody asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<ProcessPurpose>,
+    /// What whoever started it should know, such as which optional secrets it began without.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }

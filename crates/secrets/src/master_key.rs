@@ -1,106 +1,153 @@
-//! The key that seals everything else: 256 random bits in a file that only its owner may read, made at the first start.
+//! The keys that seal everything else: 256 random bits each. One is used, those before it only open what they sealed.
 
-use std::fs::{self, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::fmt;
 
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
 use stead_domain::Context;
+use zeroize::Zeroize;
 
-#[derive(Debug, thiserror::Error)]
-pub enum MasterKeyError {
-    #[error("the master key {path} cannot be read or written: {cause}")]
-    File { path: PathBuf, cause: std::io::Error },
-    #[error("the master key {0} may be read by others: its mode must be 0600 (`chmod 600` it)")]
-    Exposed(PathBuf),
-    #[error("the master key {0} is not 64 hexadecimal digits; put back the file that this data directory was made with")]
-    Malformed(PathBuf),
+const LENGTH: usize = 32;
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct MasterKey(pub(crate) [u8; LENGTH]);
+
+/// Which key it is, without a hint of what it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct KeyId(pub(crate) [u8; 8]);
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+    }
 }
 
-pub struct MasterKey(pub(crate) [u8; 32]);
+impl fmt::Debug for KeyId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+/// How many bytes are to be derived.
+pub(crate) struct Bytes(pub usize);
+
+impl KeyType for Bytes {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
 
 impl MasterKey {
-    /// Reads the key, or makes one where there is none. Whole or not at all: a key that is cut off would be lost for good.
-    pub fn load_or_create(path: &Path, context: &Context) -> Result<Self, MasterKeyError> {
-        if path.exists() {
-            return Self::load(path);
-        }
-        let failed = |cause| MasterKeyError::File { path: path.to_owned(), cause };
-        let unfinished = path.with_extension("new");
-        // Left over from a start that was cut off before the rename: nothing was sealed with it.
-        let _ = fs::remove_file(&unfinished);
-        let bytes: [u8; 32] = context.random();
-        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished).map_err(failed)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
-        fs::rename(&unfinished, path).map_err(failed)?;
-        sync_parent(path).map_err(failed)?;
-        Ok(Self(bytes))
+    pub fn generate(context: &Context) -> Self {
+        Self(context.random())
     }
 
-    fn load(path: &Path) -> Result<Self, MasterKeyError> {
-        let failed = |cause| MasterKeyError::File { path: path.to_owned(), cause };
-        let file = fs::File::open(path).map_err(failed)?;
-        if file.metadata().map_err(failed)?.mode() & 0o077 != 0 {
-            return Err(MasterKeyError::Exposed(path.to_owned()));
+    /// Of 64 hexadecimal digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.len() != LENGTH * 2 || !text.is_ascii() {
+            return None;
         }
-        let mut text = String::new();
-        file.take(256).read_to_string(&mut text).map_err(failed)?;
-        let malformed = || MasterKeyError::Malformed(path.to_owned());
-        let text = text.trim();
-        if text.len() != 64 {
-            return Err(malformed());
-        }
-        let mut bytes = [0; 32];
+        let mut bytes = [0; LENGTH];
         for (at, byte) in bytes.iter_mut().enumerate() {
-            let pair = text.get(at * 2..at * 2 + 2).ok_or_else(malformed)?;
-            *byte = u8::from_str_radix(pair, 16).map_err(|_| malformed())?;
+            let pair = text.get(at * 2..at * 2 + 2)?;
+            if !pair.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+                return None;
+            }
+            *byte = u8::from_str_radix(pair, 16).ok()?;
         }
-        Ok(Self(bytes))
+        Some(Self(bytes))
+    }
+
+    /// As [`MasterKey::parse`] takes it.
+    pub(crate) fn to_text(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    pub fn id(&self) -> KeyId {
+        let mut id = [0; 8];
+        self.derive(b"which key it is, version 1", &mut id);
+        KeyId(id)
+    }
+
+    /// Something of its own for one purpose, from which the key does not follow.
+    pub(crate) fn derive(&self, purpose: &[u8], out: &mut [u8]) {
+        let derived = Salt::new(HKDF_SHA256, b"stead").extract(&self.0);
+        // Only more than 255 hashes would fail, and nobody asks for that.
+        if let Ok(derived) = derived.expand(&[purpose], Bytes(out.len())) {
+            let _ = derived.fill(out);
+        }
     }
 }
 
-impl std::fmt::Debug for MasterKey {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("MasterKey")
+impl Drop for MasterKey {
+    fn drop(&mut self) {
+        self.0.zeroize();
     }
 }
 
-fn sync_parent(path: &Path) -> std::io::Result<()> {
-    match path.parent() {
-        Some(parent) => fs::File::open(parent)?.sync_all(),
-        None => Ok(()),
+impl fmt::Debug for MasterKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "MasterKey {}", self.id())
+    }
+}
+
+/// The key that seals, and those before it that may still be needed to open something.
+#[derive(Clone, Debug)]
+pub struct Keyring {
+    pub active: MasterKey,
+    pub older: Vec<MasterKey>,
+}
+
+impl Keyring {
+    pub fn of(active: MasterKey) -> Self {
+        Self { active, older: Vec::new() }
+    }
+
+    pub fn find(&self, id: KeyId) -> Option<&MasterKey> {
+        std::iter::once(&self.active).chain(&self.older).find(|key| key.id() == id)
+    }
+
+    /// By an id as it is written.
+    pub fn holds(&self, id: &str) -> bool {
+        std::iter::once(&self.active).chain(&self.older).any(|key| key.id().to_string() == id)
+    }
+
+    /// Keys of 64 digits each, apart by white space or commas, the one that seals first.
+    pub fn parse(text: &str) -> Option<Self> {
+        let words = text.split(|letter: char| letter.is_whitespace() || letter == ',').filter(|word| !word.is_empty());
+        let mut keys = words.map(MasterKey::parse).collect::<Option<Vec<_>>>()?;
+        if keys.is_empty() {
+            return None;
+        }
+        let active = keys.remove(0);
+        Some(Self { active, older: keys })
+    }
+
+    pub(crate) fn to_text(&self) -> String {
+        std::iter::once(&self.active).chain(&self.older).map(|key| key.to_text() + "\n").collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]
-    fn the_key_is_made_once_and_only_its_owner_reads_it() {
-        let directory = tempfile::TempDir::new().unwrap();
-        let path = directory.path().join("master.key");
-        let (context, _) = stead_testing::context(7);
-        let first = MasterKey::load_or_create(&path, &context).unwrap();
-        assert_eq!(MasterKey::load_or_create(&path, &context).unwrap().0, first.0);
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(matches!(MasterKey::load_or_create(&path, &context), Err(MasterKeyError::Exposed(_))));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        fs::write(&path, "short").unwrap();
-        assert!(matches!(MasterKey::load_or_create(&path, &context), Err(MasterKeyError::Malformed(_))));
+    fn keys_are_read_as_they_are_written() {
+        let context = stead_testing::context(1).0;
+        let ring = Keyring { active: MasterKey::generate(&context), older: vec![MasterKey::generate(&context)] };
+        let again = Keyring::parse(&ring.to_text()).unwrap();
+        assert_eq!((again.active.clone(), again.older.clone()), (ring.active.clone(), ring.older.clone()));
+        assert!(ring.holds(&ring.older[0].id().to_string()) && !ring.holds("0011223344556677"));
+        for bad in ["", "short", &"g".repeat(64), &"+1".repeat(32), &format!("{} x", "0".repeat(64))] {
+            assert!(Keyring::parse(bad).is_none(), "{bad}");
+        }
     }
 
     #[test]
-    fn a_start_that_was_cut_off_leaves_no_trap() {
-        let directory = tempfile::TempDir::new().unwrap();
-        let path = directory.path().join("master.key");
-        fs::write(path.with_extension("new"), "half").unwrap();
-        let (context, _) = stead_testing::context(7);
-        MasterKey::load_or_create(&path, &context).unwrap();
-        assert!(!path.with_extension("new").exists());
+    fn an_id_and_what_is_shown_tell_nothing_of_the_key() {
+        let key = MasterKey([7; 32]);
+        let shown = format!("{key:?} {}", key.id());
+        assert!(!shown.contains("0707"), "{shown}");
+        assert_ne!(key.id(), MasterKey([8; 32]).id());
     }
 }

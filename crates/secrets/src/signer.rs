@@ -1,30 +1,38 @@
-//! Signatures: HMAC-SHA-256 with a key that is derived from the master key and used for nothing else.
+//! Signatures: HMAC-SHA-256 with a key that is used for nothing else. It stays what it is when the master key changes, sealed by it.
 
-use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
+use zeroize::Zeroizing;
 
-use crate::envelope::SealError;
 use crate::master_key::MasterKey;
 
 const LENGTH: usize = 32;
 
-pub struct Signer(hmac::Key);
+/// What signatures are made with.
+pub struct SigningKey(Zeroizing<[u8; LENGTH]>);
 
-struct Bytes;
+impl SigningKey {
+    /// The one that belongs to a store which has none yet: it follows from the first master key.
+    pub fn first(master: &MasterKey) -> Self {
+        let mut key = Zeroizing::new([0; LENGTH]);
+        master.derive(b"signatures, version 1", &mut *key);
+        Self(key)
+    }
 
-impl KeyType for Bytes {
-    fn len(&self) -> usize {
-        LENGTH
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self(Zeroizing::new(bytes.try_into().ok()?)))
+    }
+
+    /// To be sealed.
+    pub fn bytes(&self) -> &[u8] {
+        &*self.0
     }
 }
 
+pub struct Signer(hmac::Key);
+
 impl Signer {
-    pub fn new(master: &MasterKey) -> Result<Self, SealError> {
-        let mut key = [0; LENGTH];
-        let derived = Salt::new(HKDF_SHA256, b"stead").extract(&master.0);
-        let derived = derived.expand(&[b"signatures, version 1"], Bytes).map_err(|_| SealError::Seal)?;
-        derived.fill(&mut key).map_err(|_| SealError::Seal)?;
-        Ok(Self(hmac::Key::new(HMAC_SHA256, &key)))
+    pub fn new(key: &SigningKey) -> Self {
+        Self(hmac::Key::new(HMAC_SHA256, key.bytes()))
     }
 
     /// What is signed must say what it is for: there is one key for all of it.
@@ -46,11 +54,11 @@ mod tests {
 
     #[test]
     fn a_signature_is_good_for_what_was_signed_with_the_same_key() {
-        let signer = Signer::new(&MasterKey([1; 32])).unwrap();
-        let signature = signer.sign(b"content");
-        assert!(signer.is_signed(b"content", &signature));
-        assert!(Signer::new(&MasterKey([1; 32])).unwrap().is_signed(b"content", &signature));
-        assert!(!Signer::new(&MasterKey([2; 32])).unwrap().is_signed(b"content", &signature));
+        let signer = |byte| Signer::new(&SigningKey::first(&MasterKey([byte; 32])));
+        let signature = signer(1).sign(b"content");
+        assert!(signer(1).is_signed(b"content", &signature));
+        assert!(!signer(2).is_signed(b"content", &signature));
+        let signer = signer(1);
         assert!(
             !signer.is_signed(b"contend", &signature) && !signer.is_signed(b"content", &signature[..31]) && !signer.is_signed(b"", &[])
         );

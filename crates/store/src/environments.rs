@@ -332,6 +332,12 @@ pub async fn setup_version(unit: &mut Unit, id: EnvironmentId) -> Result<Option<
     row.map_or(Ok(None), |row| row.reader().optional_count())
 }
 
+/// From now on something that it was given may lie in its files.
+pub async fn set_contains_secrets(unit: &mut Unit, id: EnvironmentId) -> Result<()> {
+    unit.execute("UPDATE environments SET contains_secrets = 1 WHERE id = $1 AND contains_secrets = 0", &[id.into()]).await?;
+    Ok(())
+}
+
 pub async fn set_setup_version(unit: &mut Unit, id: EnvironmentId, version: Option<u64>) -> Result<()> {
     unit.execute("UPDATE environments SET setup_version = $2 WHERE id = $1", &[id.into(), version.into()]).await?;
     Ok(())

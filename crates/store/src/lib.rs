@@ -22,6 +22,7 @@ pub mod principals;
 pub mod processes;
 pub mod projects;
 pub mod sandboxes;
+pub mod secrets;
 pub mod settings;
 mod sql;
 pub mod tickets;

@@ -31,6 +31,7 @@ migrations! {
     3, "0003_setup";
     4, "0004_checkpoints";
     5, "0005_leases";
+    6, "0006_secrets";
 }
 
 /// The newest schema that this binary knows.

@@ -15,7 +15,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, project_id, environment_id, sandbox_id, status, argv, cwd, stdin, terminal, timeout_ms, spec_version, fence, started_by,
-             created_at, exit, error, purpose FROM processes t WHERE ",
+             created_at, exit, error, purpose, warnings FROM processes t WHERE ",
             $rest
         )
     };
@@ -41,6 +41,7 @@ fn read(row: &Row) -> Result<Process> {
         exit: row.optional_json()?,
         error: row.optional_text()?,
         purpose: row.optional_parsed()?,
+        warnings: row.optional_json()?.unwrap_or_default(),
     })
 }
 
@@ -48,7 +49,7 @@ fn read(row: &Row) -> Result<Process> {
 pub async fn insert(unit: &mut Unit, process: &Process, host: Option<HostId>) -> Result<()> {
     unit.execute(
         "INSERT INTO processes (id, project_id, environment_id, sandbox_id, host_id, status, argv, cwd, stdin, terminal, timeout_ms, spec_version,
-         fence, started_by, created_at, purpose) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+         fence, started_by, created_at, purpose, warnings) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
         &[
             process.id.into(),
             process.project_id.into(),
@@ -66,6 +67,7 @@ pub async fn insert(unit: &mut Unit, process: &Process, host: Option<HostId>) ->
             process.started_by.into(),
             process.created_at.into(),
             process.purpose.into(),
+            optional_json(Some(&process.warnings).filter(|warnings| !warnings.is_empty())),
         ],
     )
     .await?;

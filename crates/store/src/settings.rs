@@ -5,6 +5,10 @@ use crate::unit::Unit;
 
 /// When a backup was last restored.
 pub const RESTORED_AT: &str = "restored_at";
+/// Which master key seals what is in the store.
+pub const MASTER_KEY: &str = "master_key";
+/// What signatures are made with, sealed, in hexadecimal digits.
+pub const SIGNING_KEY: &str = "signing_key";
 
 pub async fn get(unit: &mut Unit, name: &'static str) -> Result<Option<String>> {
     let row = unit.fetch_optional("SELECT value FROM settings WHERE name = $1", &[name.into()]).await?;
@@ -23,5 +27,10 @@ pub async fn set(unit: &mut Unit, name: &'static str, value: &str) -> Result<()>
         &[name.into(), value.into()],
     )
     .await?;
+    Ok(())
+}
+
+pub async fn remove(unit: &mut Unit, name: &'static str) -> Result<()> {
+    unit.execute("DELETE FROM settings WHERE name = $1", &[name.into()]).await?;
     Ok(())
 }

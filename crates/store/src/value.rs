@@ -44,6 +44,7 @@ from_text!(
     stead_domain::ids::ProcessId,
     stead_domain::ids::LeaseId,
     stead_domain::ids::TicketId,
+    stead_domain::ids::SecretId,
     stead_domain::lease::LeaseBind,
     stead_domain::lease::LeaseMode,
     stead_domain::lease::LeaseEnd,

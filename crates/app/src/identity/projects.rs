@@ -6,7 +6,7 @@ use stead_domain::page::{Page, PageRequest};
 use stead_domain::principal::{Caller, Credential, Role};
 use stead_domain::project::Project;
 use stead_domain::{Code, Error, Result, names};
-use stead_store::{StoreError, environments, members, projects, sandboxes};
+use stead_store::{StoreError, environments, members, projects, sandboxes, secrets};
 use utoipa::ToSchema;
 
 use crate::audit::{Act, record};
@@ -151,6 +151,7 @@ impl App {
                         projects::lock(unit, entered.project).await?.ok_or_else(|| Error::not_found("project", &entered.handle))?;
                     project.updated_at = context.now();
                     projects::mark_deleted(unit, project.id, project.updated_at).await?;
+                    secrets::delete_of(unit, project.id, entered.caller.principal, project.updated_at).await?;
                     // Sandboxes before environments, as everywhere: two units that lock in other orders would wait for each other.
                     let alone = sandboxes::doom_of_deleted_projects(unit, project.updated_at).await?;
                     let mut doomed: Vec<EnvironmentId> = Vec::new();

@@ -12,6 +12,7 @@ use stead_domain::process_request::NewProcess;
 use stead_domain::sandbox::Sandbox;
 use stead_domain::signal::Signal;
 use stead_domain::{Code, Error, Result};
+use stead_redaction::Known;
 use stead_store::{environments, processes, sandboxes};
 
 use crate::audit::{Act, record};
@@ -22,6 +23,7 @@ use crate::place::{Place, PlaceError, Premises, StartProcess, Warrant};
 use crate::processes::setup::{check_made, setup_script};
 use crate::processes::watch::Since;
 use crate::processes::{Ground, check_usable};
+use crate::secrets::Resolved;
 use crate::{App, Entered};
 
 /// A process that runs, or did, because of a request.
@@ -53,6 +55,18 @@ enum Start {
     Refused(Error),
     /// It may run or not; its watcher finds out.
     Unknown(Error),
+}
+
+impl Start {
+    /// Whatever went wrong is told without what nobody is told.
+    fn without(self, known: &Known) -> Self {
+        let redacted = |error: Error| error.with_texts(|text| known.redact_str(text).into_owned());
+        match self {
+            Self::Runs => Self::Runs,
+            Self::Refused(error) => Self::Refused(redacted(error)),
+            Self::Unknown(error) => Self::Unknown(redacted(error)),
+        }
+    }
 }
 
 impl App {
@@ -125,30 +139,47 @@ impl App {
         let right = Arc::new(right);
         let ground = self.ground(sandbox.provider, sandbox.host_id)?;
         let place = ground.place()?;
+        // What was begun before is told whether its secrets are still there or not.
+        let (resolved, unresolved) = match self.resolve_secrets(&entered, &environment).await {
+            Err(error) if is_known => (Resolved::default(), Some(error)),
+            resolved => (resolved?, None),
+        };
+        let known = resolved.delivery.redaction();
         let process = Process { purpose, ..draft(self, &entered, &environment, &sandbox, &right, &new) };
+        let process = Process {
+            argv: process.argv.iter().map(|argument| known.redact_str(argument).into_owned()).collect(),
+            cwd: process.cwd.as_deref().map(|directory| known.redact_str(directory).into_owned()),
+            warnings: resolved.warnings.clone(),
+            ..process
+        };
         let premises = premises(&environment);
-        let start = to_start(&process, right.warrant, new);
-        // Another server may claim the same key for a sandbox of no host: then the claim has to come first.
-        if is_known || (sandbox.host_id.is_none() && entered.caller.idempotency.is_some()) {
-            return match self.write_row(&entered, &process, &sandbox, &right).await? {
+        let start = to_start(&process, right.warrant, new, resolved);
+        let first_secrets = !start.secrets.is_empty() && !environment.contains_secrets;
+        // Another server may claim the same key for a sandbox of no host: then the claim has to come first. And whoever no longer holds the
+        // environment is given no secret: that is known for certain when the row is written.
+        if is_known || (sandbox.host_id.is_none() && entered.caller.idempotency.is_some()) || !start.secrets.is_empty() {
+            return match self.write_row(&entered, &process, &sandbox, &right, first_secrets).await? {
                 Claim::New => {
-                    let started = self.start_at(place, &premises, &start).await;
+                    let started = match unresolved {
+                        Some(error) => Start::Refused(error),
+                        None => self.start_at(place, &premises, &start).await.without(&known),
+                    };
                     self.conclude(&entered.caller, process, ground, start.warrant, started).await
                 }
-                Claim::Unfinished(target) => self.resume(&entered, target, ground, &premises, start).await,
+                Claim::Unfinished(target) => self.resume(&entered, target, ground, &premises, start, unresolved).await,
                 Claim::Answered(_) => Err(Error::internal("a process was answered by a stored reply")),
             };
         }
         // The start first: what it asks for is done elsewhere while the row is put together here.
         let (started, written) =
-            tokio::join!(self.start_at(place, &premises, &start), self.write_row(&entered, &process, &sandbox, &right));
+            tokio::join!(self.start_at(place, &premises, &start), self.write_row(&entered, &process, &sandbox, &right, false));
         match written {
             Ok(Claim::New) => self.conclude(&entered.caller, process, ground, start.warrant, started).await,
             other => {
                 // No row stands for it: nobody would ever hear of it again.
                 self.undo_start(place, id, process.id, started).await;
                 match other? {
-                    Claim::Unfinished(target) => self.resume(&entered, target, ground, &premises, start).await,
+                    Claim::Unfinished(target) => self.resume(&entered, target, ground, &premises, start, unresolved).await,
                     _ => Err(idempotency::in_progress()),
                 }
             }
@@ -177,7 +208,14 @@ impl App {
     }
 
     /// The row, its audit record and the claim on the key: all of it or nothing.
-    async fn write_row(&self, entered: &Entered, process: &Process, sandbox: &Sandbox, right: &Arc<Right>) -> Result<Claim> {
+    async fn write_row(
+        &self,
+        entered: &Entered,
+        process: &Process,
+        sandbox: &Sandbox,
+        right: &Arc<Right>,
+        first_secrets: bool,
+    ) -> Result<Claim> {
         let (office, right) = (self.office(), Arc::clone(right));
         let (context, sealer, entered) = (self.context.clone(), self.sealer.clone(), entered.clone());
         let (process, host) = (process.clone(), sandbox.host_id);
@@ -189,6 +227,9 @@ impl App {
                         hold_in(unit, &office, &right).await?;
                         idempotency::note_target(unit, &entered.caller, &process.id.to_string()).await?;
                         processes::insert(unit, &process, host).await?;
+                        if first_secrets {
+                            environments::set_contains_secrets(unit, process.environment_id).await?;
+                        }
                         let program = process.argv.first().cloned().unwrap_or_default();
                         let details: Vec<(&str, Value)> =
                             vec![("environment_id", process.environment_id.to_string().into()), ("program", program.into())];
@@ -253,6 +294,7 @@ impl App {
         ground: Ground,
         premises: &Premises,
         start: StartProcess,
+        unresolved: Option<Error>,
     ) -> Result<Begun> {
         let first: ProcessId = target.and_then(|target| target.parse().ok()).ok_or_else(idempotency::in_progress)?;
         let (project, environment) = (entered.project, premises.environment);
@@ -271,7 +313,10 @@ impl App {
                 return Err(taken_over());
             }
             let start = StartProcess { id: first, ..start };
-            let started = self.start_at(place, premises, &start).await;
+            let started = match unresolved {
+                Some(error) => Start::Refused(error),
+                None => self.start_at(place, premises, &start).await.without(&start.secrets.redaction()),
+            };
             let begun = self.conclude(&entered.caller, process, ground, start.warrant, started).await?;
             return Ok(Begun { again: true, ..begun });
         }
@@ -317,21 +362,25 @@ fn draft(app: &App, entered: &Entered, environment: &Environment, sandbox: &Sand
         exit: None,
         error: None,
         purpose: None,
+        warnings: Vec::new(),
     }
 }
 
-fn to_start(process: &Process, warrant: Warrant, new: NewProcess) -> StartProcess {
+fn to_start(process: &Process, warrant: Warrant, new: NewProcess, resolved: Resolved) -> StartProcess {
+    // What the caller says itself comes last, and counts.
+    let env = resolved.env.into_iter().filter(|(name, _)| !new.env.contains_key(name)).chain(new.env.clone()).collect();
     StartProcess {
         id: process.id,
         argv: new.argv,
         cwd: new.cwd,
-        env: new.env.into_iter().collect(),
+        env,
         stdin_open: process.stdin == StdinMode::Open,
         terminal: new.terminal,
         timeout: new.timeout.map(Into::into),
         limits: new.limits.unwrap_or_default(),
         warrant,
         hold: new.overflow == Some(Overflow::Hold),
+        secrets: resolved.delivery,
     }
 }
 

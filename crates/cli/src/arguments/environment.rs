@@ -10,6 +10,7 @@ use stead_domain::provider::ProviderName;
 use super::changes::{Changes, Drop, Keep, Setup};
 use super::egress::Egress;
 use super::lists::ListArguments;
+use super::secret::{BindSecret, UnbindSecret};
 use super::words::{mount, one_of, pair};
 use crate::completion;
 
@@ -56,6 +57,10 @@ pub enum EnvironmentCommand {
     Drop(Drop),
     /// Show what left it, or wanted to
     Egress(Egress),
+    /// Let it use a secret, by name
+    BindSecret(BindSecret),
+    /// Let it use a secret no more
+    UnbindSecret(UnbindSecret),
     /// Ask the provider how the sandbox is, and mend the record
     Reconcile(Reference),
 }

@@ -16,6 +16,7 @@ pub mod project;
 #[cfg(test)]
 mod reference;
 pub mod sandbox;
+pub mod secret;
 pub mod system;
 pub mod words;
 
@@ -149,6 +150,9 @@ pub enum Command {
     /// API keys
     #[command(subcommand, alias = "keys")]
     Key(identity::KeyCommand),
+    /// Secrets: values by name, for environments
+    #[command(subcommand, alias = "secrets")]
+    Secret(secret::SecretCommand),
     /// Sandboxes: what stands behind environments
     #[command(subcommand, alias = "sandboxes")]
     Sandbox(sandbox::SandboxCommand),

@@ -25,6 +25,7 @@ mod provider;
 mod prune;
 mod restore;
 mod sandbox;
+mod secret;
 mod serve;
 mod status;
 mod store;
@@ -73,6 +74,7 @@ pub async fn run(invocation: &Invocation<'_>, command: Command) -> Result<()> {
         Command::Port(command) => port::run(invocation, command).await,
         Command::Project(command) => project::run(invocation, command).await,
         Command::Key(command) => key::run(invocation, command).await,
+        Command::Secret(command) => secret::run(invocation, command).await,
         Command::Sandbox(command) => sandbox::run(invocation, command).await,
         Command::Provider(command) => provider::run(invocation, command).await,
         Command::Audit(arguments) => audit::run(invocation, &arguments).await,

@@ -9,6 +9,7 @@ use stead_domain::duration::Duration;
 use stead_domain::port_origin::PortDomain;
 use stead_domain::provider::ProviderName;
 use stead_domain::{Code, Error, Result};
+use stead_secrets::KeySource;
 
 use super::ServeOptions;
 use crate::arguments::words;
@@ -31,6 +32,7 @@ struct File {
     allow_unsandboxed: bool,
     allow_host_path: Vec<PathBuf>,
     egress_allow: Vec<String>,
+    key_command: Option<String>,
     rate_limit: Option<u32>,
     log_format: Option<String>,
     keep_audit: Option<String>,
@@ -58,6 +60,10 @@ pub struct Configuration {
     pub allow_host_paths: Vec<PathBuf>,
     /// Hosts and ranges that environments may reach although they are not public.
     pub egress_allow: Vec<String>,
+    /// Where the master key comes from.
+    pub key_source: KeySource,
+    /// The store may be sealed with another one, and is then used without its secrets.
+    pub abandon_secrets: bool,
     pub rate_limit: u32,
     pub log_as_json: bool,
     pub keep_audit: Duration,
@@ -127,7 +133,10 @@ impl Configuration {
             options.keep_process_log.or(file.keep_process_log).as_deref(),
             options.keep_environment_logs.or(file.keep_environment_logs).as_deref(),
         )?;
+        let key_source = key_source(options.key_command.or(file.key_command), &data_dir)?;
         Ok(Self {
+            key_source,
+            abandon_secrets: options.abandon_secrets,
             listen: options.listen.or(file.listen),
             ports_listen: PortsListen::parse(options.ports_listen.or(file.ports_listen)),
             ports_domain: options.ports_domain.or(file.ports_domain).as_deref().unwrap_or(PORTS_DOMAIN).parse()?,
@@ -162,6 +171,19 @@ impl Configuration {
         }
         Err(usage(format!("{address} is not loopback, and keys would cross the network unencrypted"))
             .suggestion("give --tls-cert and --tls-key, or say --insecure-http behind a proxy that does TLS"))
+    }
+}
+
+/// What a server is given its master key in. It is read once, and whatever the server starts does not get it.
+pub const MASTER_KEY_VARIABLE: &str = "STEAD_MASTER_KEY";
+
+fn key_source(command: Option<String>, data_dir: &Path) -> Result<KeySource> {
+    match (command, std::env::var(MASTER_KEY_VARIABLE)) {
+        (Some(_), Ok(_)) => Err(usage(format!("key_command and {MASTER_KEY_VARIABLE} both say where the master key comes from"))
+            .suggestion("leave one of them out")),
+        (Some(command), Err(_)) => Ok(KeySource::Command(command)),
+        (None, Ok(text)) => Ok(KeySource::Variable(text.into())),
+        (None, Err(_)) => Ok(KeySource::File(data_dir.join("master.key"))),
     }
 }
 

@@ -4,6 +4,7 @@ mod abilities;
 mod backup;
 mod configuration;
 mod directory;
+mod keys;
 mod options;
 mod sockets;
 mod start;

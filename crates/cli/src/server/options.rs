@@ -48,6 +48,12 @@ pub struct ServeOptions {
     /// A host or range that environments may reach although it is not public, such as 10.0.0.0/8; never a metadata service
     #[arg(long, env = "STEAD_EGRESS_ALLOW", value_name = "HOST|RANGE", value_delimiter = ',')]
     pub egress_allow: Vec<String>,
+    /// A command that prints the master key, 64 hexadecimal digits; without one it is in DIR/master.key, or in STEAD_MASTER_KEY
+    #[arg(long, env = "STEAD_KEY_COMMAND", value_name = "COMMAND")]
+    pub key_command: Option<String>,
+    /// Go on with the master key that is here, although the store was sealed with another one: the secrets in it are given up
+    #[arg(long)]
+    pub abandon_secrets: bool,
     /// Requests per minute for one key; 0 sets no limit [default: 60000]
     #[arg(long, env = "STEAD_RATE_LIMIT", value_name = "NUMBER")]
     pub rate_limit: Option<u32>,

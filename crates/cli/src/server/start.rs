@@ -5,11 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use stead_api::{Limits, Listener, Ports, State};
-use stead_app::{App, Provider, Providers, Retention, Sealer, Settings};
+use stead_app::{App, Provider, Providers, Retention, Settings};
 use stead_domain::port_origin::{PortDomain, PortOrigin};
-use stead_domain::{Code, Context, Error, Result};
+use stead_domain::{Context, Error, Result};
 use stead_providers::local::Local;
-use stead_secrets::{Envelope, MasterKey, Signer};
 use stead_store::{Location, Store, StoreError, settings};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
@@ -18,7 +17,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::configuration::Configuration;
 use super::directory::DataDirectory;
-use super::{abilities, sockets};
+use super::{abilities, keys, sockets};
 use crate::{roles, world};
 
 /// The name under which the store keeps the id of this installation, the owner label on everything made for it.
@@ -64,7 +63,9 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
             log_bytes: configuration.keep_environment_logs,
         },
     };
-    let app = App::new(store, context.clone(), providers, sealer(&directory, &context)?, app_settings, host);
+    let sealer = keys::sealer(&configuration, &store, &context).await?;
+    let app = App::new(store, context.clone(), providers, sealer, app_settings, host);
+    app.finish_key_rotation().await?;
     if !app.seed(&user_name(), |key| directory.write("owner.key", key)).await? {
         // Another server on the same database was first: the key in our hands opens nothing.
         directory.remove("owner.key");
@@ -145,33 +146,6 @@ async fn installation(store: &Store, context: &Context) -> Result<String> {
     let random: [u8; 16] = context.random();
     let fresh: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     store.write(move |unit| Box::pin(async move { Ok::<_, Error>(settings::get_or_set(unit, INSTALLATION, &fresh).await?) })).await
-}
-
-struct Sealing(Envelope, Signer);
-
-impl Sealer for Sealing {
-    fn seal(&self, belongs_to: &[u8], value: &[u8]) -> Result<Vec<u8>> {
-        self.0.seal(belongs_to, value).map_err(Error::internal)
-    }
-
-    fn open(&self, belongs_to: &[u8], sealed: &[u8]) -> Result<Vec<u8>> {
-        self.0.open(belongs_to, sealed).map_err(Error::internal)
-    }
-
-    fn sign(&self, content: &[u8]) -> Result<[u8; 32]> {
-        Ok(self.1.sign(content))
-    }
-
-    fn is_signed(&self, content: &[u8], signature: &[u8]) -> bool {
-        self.1.is_signed(content, signature)
-    }
-}
-
-fn sealer(directory: &DataDirectory, context: &Context) -> Result<Arc<dyn Sealer>> {
-    let key = MasterKey::load_or_create(&directory.join("master.key"), context)
-        .map_err(|error| Error::new(Code::LocalFile, error.to_string()).suggestion("`stead doctor --fix` mends permissions"))?;
-    let signer = Signer::new(&key).map_err(Error::internal)?;
-    Ok(Arc::new(Sealing(Envelope::new(key, context.clone()), signer)))
 }
 
 /// How the operator is called in records.

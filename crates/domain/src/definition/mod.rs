@@ -4,6 +4,7 @@ mod file;
 mod fingerprint;
 mod merge;
 mod openboa;
+mod secret_bindings;
 mod templates;
 mod validate;
 
@@ -15,6 +16,7 @@ use utoipa::ToSchema;
 
 pub use file::DefinitionFile;
 pub use merge::merge_patch;
+pub use secret_bindings::{Inject, InjectScheme, SecretBinding};
 pub use templates::template;
 
 use crate::duration::Duration;
@@ -215,50 +217,6 @@ record! {
     }
 }
 
-/// The name of a secret that the environment may use; never a value.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SecretBinding {
-    #[schema(pattern = "^[A-Z_][A-Z0-9_]*$")]
-    pub name: String,
-    #[serde(default = "SecretBinding::default_required")]
-    pub required: bool,
-    #[serde(default = "SecretBinding::default_delivery")]
-    pub delivery: SecretDelivery,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hosts: Vec<String>,
-    /// Where the broker puts the value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inject: Option<Inject>,
-}
-
-impl SecretBinding {
-    fn default_required() -> bool {
-        true
-    }
-
-    fn default_delivery() -> SecretDelivery {
-        SecretDelivery::Env
-    }
-}
-
-record! {
-    pub struct Inject {
-        pub header: String,
-        pub scheme: InjectScheme,
-        pub query: String,
-        pub body: bool,
-    }
-}
-
-text_enum! {
-    pub enum InjectScheme {
-        Bearer = "bearer",
-        Basic = "basic",
-        Raw = "raw",
-    }
-}
-
 record! {
     pub struct LeasePolicy {
         pub policy: LeasePolicyKind,
@@ -448,6 +406,9 @@ impl Spec {
         }
         for binding in self.secret_bindings.iter().flatten() {
             fields.push(("secret_bindings.delivery", binding.delivery.to_string()));
+            if binding.inject.as_ref().is_some_and(|inject| inject.body == Some(true)) {
+                fields.push(("secret_bindings.inject.body", "true".to_owned()));
+            }
         }
         fields
     }

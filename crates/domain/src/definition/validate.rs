@@ -1,11 +1,11 @@
 //! What a definition must hold beyond its types.
 
-use super::{NetworkAccess, RootView, SecretDelivery, Spec};
+use super::{NetworkAccess, RootView, Spec};
 use crate::error::{Error, Result};
 use crate::names;
 
 /// No list in a definition is longer than this.
-const LONGEST_LIST: usize = 256;
+pub(super) const LONGEST_LIST: usize = 256;
 /// GitHub takes no more repositories for one token.
 const MOST_REPOSITORIES: usize = 500;
 
@@ -121,32 +121,6 @@ impl Spec {
         Ok(())
     }
 
-    fn validate_secrets(&self, path: &impl Fn(&str) -> String) -> Result<()> {
-        let bindings = self.secret_bindings.as_deref().unwrap_or_default();
-        check_length(&path("secret_bindings"), bindings.len(), LONGEST_LIST)?;
-        for (index, binding) in bindings.iter().enumerate() {
-            let field = |name: &str| path(&format!("secret_bindings[{index}].{name}"));
-            check_variable(&field("name"), &binding.name, true)?;
-            if matches!(binding.name.as_str(), "SPRITES_TOKEN" | "DAYTONA_API_KEY" | "GITHUB_APP_PRIVATE_KEY") {
-                return Err(Error::field(field("name"), format!("`{}` controls a provider and can never be bound", binding.name)));
-            }
-            if bindings[..index].iter().any(|earlier| earlier.name == binding.name) {
-                return Err(Error::field(field("name"), format!("`{}` is bound twice", binding.name)));
-            }
-            for (at, host) in binding.hosts.iter().enumerate() {
-                check_host(&field(&format!("hosts[{at}]")), host)?;
-            }
-            let broker = binding.delivery == SecretDelivery::Broker;
-            if broker && binding.hosts.is_empty() {
-                return Err(Error::field(field("hosts"), "`delivery: broker` needs the hosts that the value may go to"));
-            }
-            if !broker && (!binding.hosts.is_empty() || binding.inject.is_some()) {
-                return Err(Error::field(field("delivery"), "`hosts` and `inject` are only used with `delivery: broker`"));
-            }
-        }
-        Ok(())
-    }
-
     fn validate_lease(&self, path: &impl Fn(&str) -> String) -> Result<()> {
         let Some(lease) = &self.lease else { return Ok(()) };
         let day = 24 * 3_600_000;
@@ -165,7 +139,7 @@ impl Spec {
         check_length(&path("env"), self.env.as_ref().map_or(0, std::collections::BTreeMap::len), LONGEST_LIST)?;
         for (name, value) in variables {
             let field = path(&format!("env.{}", name.chars().take(64).collect::<String>()));
-            check_variable(&field, name, false)?;
+            check_variable(&field, name)?;
             if value.contains('\0') || value.len() > 32_768 {
                 return Err(Error::field(field, "holds a NUL or is longer than 32768 bytes"));
             }
@@ -226,7 +200,7 @@ impl Spec {
     }
 }
 
-fn check_length(field: &str, length: usize, most: usize) -> Result<()> {
+pub(super) fn check_length(field: &str, length: usize, most: usize) -> Result<()> {
     if length <= most {
         return Ok(());
     }
@@ -261,7 +235,7 @@ fn check_path(field: &str, value: &str, absolute: bool) -> Result<()> {
 }
 
 /// `host`, `host:port` or `*.suffix[:port]`.
-fn check_host(field: &str, value: &str) -> Result<()> {
+pub(super) fn check_host(field: &str, value: &str) -> Result<()> {
     let (host, port) = match value.rsplit_once(':') {
         Some((host, port)) => (host, Some(port)),
         None => (value, None),
@@ -294,12 +268,12 @@ fn check_repository(field: &str, value: &str) -> Result<()> {
 }
 
 /// A variable of a process; secrets are upper case.
-fn check_variable(field: &str, name: &str, upper_case: bool) -> Result<()> {
-    let letter = |b: u8| b == b'_' || if upper_case { b.is_ascii_uppercase() } else { b.is_ascii_alphabetic() };
+fn check_variable(field: &str, name: &str) -> Result<()> {
+    let letter = |b: u8| b == b'_' || b.is_ascii_alphabetic();
     let well_formed =
         (1..=128).contains(&name.len()) && name.bytes().enumerate().all(|(at, b)| letter(b) || (at > 0 && b.is_ascii_digit()));
     if well_formed {
         return Ok(());
     }
-    Err(Error::field(field, if upper_case { "must match ^[A-Z_][A-Z0-9_]*$" } else { "must match ^[A-Za-z_][A-Za-z0-9_]*$" }))
+    Err(Error::field(field, "must match ^[A-Za-z_][A-Za-z0-9_]*$"))
 }

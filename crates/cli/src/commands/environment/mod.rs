@@ -13,6 +13,7 @@ mod life;
 mod list;
 mod reconcile;
 mod rollback;
+mod secrets;
 mod setup;
 pub mod spec;
 mod update;
@@ -43,6 +44,8 @@ pub async fn run(invocation: &Invocation<'_>, command: EnvironmentCommand) -> Re
         EnvironmentCommand::Keep(arguments) => changes::keep(invocation, &arguments).await,
         EnvironmentCommand::Drop(arguments) => changes::drop(invocation, &arguments).await,
         EnvironmentCommand::Egress(arguments) => egress::run(invocation, &arguments).await,
+        EnvironmentCommand::BindSecret(arguments) => secrets::bind(invocation, &arguments).await,
+        EnvironmentCommand::UnbindSecret(arguments) => secrets::unbind(invocation, &arguments).await,
         EnvironmentCommand::Reconcile(arguments) => reconcile::run(invocation, &arguments).await,
     }
 }

@@ -1,0 +1,210 @@
+//! From the names of a definition to values, for one start of one process. Nothing of it is kept.
+
+use std::time::Duration;
+
+use stead_domain::definition::{Inject, SecretBinding, SecretDelivery};
+use stead_domain::environment::Environment;
+use stead_domain::ids::EnvironmentId;
+use stead_domain::secret::SecretValue;
+use stead_domain::{Code, Error, Result, hexadecimal};
+use stead_redaction::{Known, Value};
+use stead_store::secrets;
+
+use super::belongs_to;
+use crate::{App, Entered};
+
+/// How long the sources of one start are waited for, all together.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// What all values of one environment may take together: they go to its place in one message.
+const MOST_BYTES: usize = 256 << 10;
+/// How a name is written where the value was.
+const SHOWN: &str = "***";
+
+/// What goes into a place with a process, or stays before its door.
+#[derive(Clone, Debug, Default)]
+pub struct Delivery {
+    /// Files by name, where no disk is.
+    pub files: Vec<(String, SecretValue)>,
+    /// What leaves the place with these values instead of their placeholders.
+    pub brokered: Vec<Brokered>,
+    /// What has to be taken out of everything that is said inside: values, and what stands in their place.
+    pub known: Vec<(String, SecretValue)>,
+}
+
+/// A value that never enters the place.
+#[derive(Clone, Debug)]
+pub struct Brokered {
+    pub name: String,
+    /// What the inside has instead.
+    pub placeholder: String,
+    pub value: SecretValue,
+    pub hosts: Vec<String>,
+    pub inject: Inject,
+}
+
+impl Delivery {
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// What takes the values out of whatever is written down.
+    pub fn redaction(&self) -> Known {
+        Known::new(self.known.iter().map(|(replacement, value)| Value { replacement, bytes: value.bytes() }))
+    }
+}
+
+/// The secrets of an environment, as they are now.
+#[derive(Debug, Default)]
+pub(crate) struct Resolved {
+    pub env: Vec<(String, String)>,
+    pub delivery: Delivery,
+    /// What is missing and need not be there.
+    pub warnings: Vec<String>,
+}
+
+impl App {
+    /// The values that a definition names. One that is required and missing fails, before anything has begun.
+    pub(crate) async fn resolve_secrets(&self, entered: &Entered, environment: &Environment) -> Result<Resolved> {
+        let bindings = environment.spec.secret_bindings.as_deref().unwrap_or_default();
+        if bindings.is_empty() {
+            return Ok(Resolved::default());
+        }
+        let mut values = self.stored_values(entered, bindings).await?;
+        let fetching = async {
+            for (binding, value) in bindings.iter().zip(&mut values) {
+                if self.source_of(&entered.handle, &binding.name).is_some() {
+                    *value = self.fetched_value(entered, binding).await?;
+                }
+            }
+            Ok::<_, Error>(())
+        };
+        tokio::time::timeout(PATIENCE, fetching).await.map_err(|_| {
+            Error::new(Code::SecretUnavailable, "where secrets come from did not answer in time")
+                .recoverable(true)
+                .suggestion("try again; the server's `secret_sources` say where they come from")
+        })??;
+        let mut resolved = Resolved::default();
+        for (binding, value) in bindings.iter().zip(values) {
+            match value {
+                Found::Value(value) => self.deliver(&mut resolved, environment.id, binding, value)?,
+                Found::Missing if binding.required => return Err(missing(&binding.name)),
+                Found::Missing => resolved.warnings.push(format!("the optional secret {} is not set", binding.name)),
+                Found::Failed(why) => resolved.warnings.push(format!("the optional secret {} could not be had: {why}", binding.name)),
+            }
+        }
+        let bytes: usize = resolved.delivery.known.iter().map(|(_, value)| value.bytes().len()).sum();
+        if bytes > MOST_BYTES {
+            return Err(Error::new(Code::SecretUnusable, format!("the secrets of the environment take more than {MOST_BYTES} bytes together"))
+                .suggestion("bind fewer or shorter ones"));
+        }
+        Ok(resolved)
+    }
+
+    /// Those that the store keeps; `Missing` for the others.
+    async fn stored_values(&self, entered: &Entered, bindings: &[SecretBinding]) -> Result<Vec<Found>> {
+        let names: Vec<Option<String>> = bindings
+            .iter()
+            .map(|binding| self.source_of(&entered.handle, &binding.name).is_none().then(|| binding.name.clone()))
+            .collect();
+        let (project, count) = (entered.project, names.len());
+        let sealed: Vec<Option<secrets::Sealed>> = self
+            .store
+            .read(move |unit| {
+                Box::pin(async move {
+                    let mut sealed = Vec::with_capacity(count);
+                    for name in names {
+                        sealed.push(match name {
+                            Some(name) => secrets::find_sealed(unit, project, &name).await?,
+                            None => None,
+                        });
+                    }
+                    Ok::<_, Error>(sealed)
+                })
+            })
+            .await?;
+        let opened = |sealed: Option<secrets::Sealed>| {
+            let Some(secrets::Sealed { secret, sealed }) = sealed else { return Ok(Found::Missing) };
+            let whose = belongs_to(secret.project_id, &secret.name, secret.id, secret.version);
+            let value = self.sealer.open(&whose, &sealed).map_err(|error| unreadable(&secret.name, &error))?;
+            Ok(Found::Value(SecretValue::new(value)))
+        };
+        sealed.into_iter().map(opened).collect()
+    }
+
+    async fn fetched_value(&self, entered: &Entered, binding: &SecretBinding) -> Result<Found> {
+        let Some(source) = self.source_of(&entered.handle, &binding.name) else { return Ok(Found::Missing) };
+        match source.fetch(&entered.handle, &binding.name).await {
+            Ok(Some(value)) if value.bytes().is_empty() => Ok(Found::Missing),
+            Ok(Some(value)) => Ok(Found::Value(value)),
+            Ok(None) => Ok(Found::Missing),
+            Err(failure) if binding.required => {
+                let message = format!("the secret {} could not be had from {}: {failure}", binding.name, source.describe());
+                Err(Error::new(Code::SecretUnavailable, message)
+                    .detail("name", binding.name.as_str())
+                    .recoverable(true)
+                    .suggestion(failure.suggestion))
+            }
+            Err(failure) => Ok(Found::Failed(failure.message)),
+        }
+    }
+
+    fn deliver(&self, resolved: &mut Resolved, environment: EnvironmentId, binding: &SecretBinding, value: SecretValue) -> Result<()> {
+        let name = &binding.name;
+        let mut shown = format!("{SHOWN}{name}{SHOWN}");
+        match binding.delivery {
+            SecretDelivery::Env => resolved.env.push((name.clone(), variable(name, &value)?)),
+            SecretDelivery::File => resolved.delivery.files.push((name.clone(), value.clone())),
+            SecretDelivery::Broker => {
+                let placeholder = self.placeholder(environment, name)?;
+                variable(name, &value)?;
+                resolved.env.push((name.clone(), placeholder.clone()));
+                shown.clone_from(&placeholder);
+                resolved.delivery.brokered.push(Brokered {
+                    name: name.clone(),
+                    placeholder,
+                    value: value.clone(),
+                    hosts: binding.hosts.clone(),
+                    inject: binding.inject.clone().unwrap_or_default(),
+                });
+            }
+        }
+        resolved.delivery.known.push((shown, value));
+        Ok(())
+    }
+
+    /// What stands for a value inside: always the same for one name of one environment, because programs write it down.
+    fn placeholder(&self, environment: EnvironmentId, name: &str) -> Result<String> {
+        let signature = self.sealer.sign(format!("placeholder/{environment}/{name}").as_bytes())?;
+        Ok(format!("stp_{}", hexadecimal::write(&signature[..16])))
+    }
+}
+
+/// What became of a name.
+enum Found {
+    Value(SecretValue),
+    Missing,
+    /// Of an optional one.
+    Failed(String),
+}
+
+fn missing(name: &str) -> Error {
+    Error::new(Code::SecretMissing, format!("the secret {name} is required and not set"))
+        .detail("name", name)
+        .suggestion(format!("set it: `stead secret set {name}`; or let it be optional: `stead env bind-secret ENVIRONMENT {name} --optional`"))
+}
+
+fn unreadable(name: &str, error: &Error) -> Error {
+    Error::new(Code::SecretUnusable, format!("the secret {name} cannot be opened: {}", error.internal_cause().unwrap_or(error.message())))
+        .detail("name", name)
+        .suggestion(format!("give the server the master key that it was sealed with, or set it again: `stead secret set {name}`"))
+}
+
+/// The value as it can stand in a variable or in a header.
+fn variable(name: &str, value: &SecretValue) -> Result<String> {
+    match value.text() {
+        Some(text) if !text.contains('\0') => Ok(text.to_owned()),
+        _ => Err(Error::new(Code::SecretUnusable, format!("the secret {name} is no text, and can only be delivered as a file"))
+            .detail("name", name)
+            .suggestion("bind it with `delivery: file`")),
+    }
+}

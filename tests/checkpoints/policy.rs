@@ -7,15 +7,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use stead_app::environments::NewEnvironment;
 use stead_app::identity::access::{Admitted, Arrival};
-use stead_app::{Access, App, AuditQuery, Entered, Outcome, Presented, Providers, Retention, Sealer, Settings};
+use stead_app::{Access, App, AuditQuery, Entered, Outcome, Presented, Providers, Retention, Settings};
+use stead_domain::Context;
 use stead_domain::checkpoint::{Checkpoint, CheckpointReason, ForkRequest, NewCheckpoint, RestoreRequest};
 use stead_domain::ids::{CheckpointId, EnvironmentId, HostId, RequestId};
 use stead_domain::page::PageRequest;
 use stead_domain::principal::Role;
-use stead_domain::{Context, Error, Result};
 use stead_place::client::Spawner;
 use stead_providers::local::{Abilities, Known, Local, Relay, Roles, Tell, skeleton};
-use stead_secrets::{Envelope, MasterKey, Signer};
+use stead_secrets::{KeySource, Sealing};
 use stead_store::Location;
 use stead_testing::TestClock;
 use tempfile::TempDir;
@@ -23,26 +23,6 @@ use tokio::runtime::Runtime;
 
 use super::basics::layers_in;
 use crate::crashes::eventually;
-
-struct Sealing(Envelope, Signer);
-
-impl Sealer for Sealing {
-    fn seal(&self, belongs_to: &[u8], value: &[u8]) -> Result<Vec<u8>> {
-        self.0.seal(belongs_to, value).map_err(Error::internal)
-    }
-
-    fn open(&self, belongs_to: &[u8], sealed: &[u8]) -> Result<Vec<u8>> {
-        self.0.open(belongs_to, sealed).map_err(Error::internal)
-    }
-
-    fn sign(&self, content: &[u8]) -> Result<[u8; 32]> {
-        Ok(self.1.sign(content))
-    }
-
-    fn is_signed(&self, content: &[u8], signature: &[u8]) -> bool {
-        self.1.is_signed(content, signature)
-    }
-}
 
 /// What a server is made of, without its clock.
 struct House {
@@ -67,9 +47,7 @@ impl House {
             let _inside = runtime.enter();
             let store = runtime.block_on(stead_store::open(&Location::Sqlite(data.join("stead.db")))).unwrap();
             let local = Local::open(data, "test", host, Vec::new()).unwrap().with_processes(data, roles(data), known);
-            let key = MasterKey::load_or_create(&data.join("master.key"), &context).unwrap();
-            let signer = Signer::new(&key).unwrap();
-            let sealer = Arc::new(Sealing(Envelope::new(key, context.clone()), signer));
+            let sealer = Arc::new(Sealing::first(KeySource::File(data.join("master.key")), context.clone()).unwrap());
             App::new(store, context.clone(), Providers::default().with(Arc::new(local)), sealer, settings(data), host)
         };
         runtime.block_on(app.seed("tester", |_| Ok(()))).unwrap();

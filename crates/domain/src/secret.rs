@@ -134,7 +134,9 @@ pub fn check_name(field: &str, name: &str) -> Result<()> {
     if !first || !rest || name.len() > LONGEST_NAME {
         return Err(Error::field(
             field,
-            format!("must be upper-case letters, digits and underscores, not begin with a digit, and have at most {LONGEST_NAME} characters"),
+            format!(
+                "must be upper-case letters, digits and underscores, not begin with a digit, and have at most {LONGEST_NAME} characters"
+            ),
         )
         .suggestion("a secret is named as a variable is, such as OPENAI_API_KEY"));
     }

@@ -19,6 +19,16 @@ impl Sealing {
     pub fn new(ring: Keyring, signing: &SigningKey, source: KeySource, context: Context) -> Self {
         Self { envelope: Envelope::new(ring, context.clone()), signer: Signer::new(signing), source, context }
     }
+
+    /// For a store that nothing was sealed in yet.
+    pub fn first(source: KeySource, context: Context) -> Result<Self> {
+        let ring = match source.load().map_err(key_error)? {
+            Some(ring) => ring,
+            None => source.create(&context).map_err(key_error)?.ok_or_else(|| Error::internal("there is no master key"))?,
+        };
+        let signing = SigningKey::first(&ring.active);
+        Ok(Self::new(ring, &signing, source, context))
+    }
 }
 
 impl Sealer for Sealing {
@@ -72,7 +82,9 @@ pub fn key_error(error: KeyError) -> Error {
     let suggestion = match &error {
         KeyError::File { .. } | KeyError::Exposed(_) => "`stead doctor --fix` mends permissions",
         KeyError::Malformed(_) => "look for a copy of it: what was sealed with it opens with nothing else",
-        KeyError::Variable => "64 hexadecimal digits, as `openssl rand -hex 32` prints; several keys are separated by commas, the one in use first",
+        KeyError::Variable => {
+            "64 hexadecimal digits, as `openssl rand -hex 32` prints; several keys are separated by commas, the one in use first"
+        }
         KeyError::Command { .. } => "it prints 64 hexadecimal digits, and ends with 0; run it by hand to see what it says",
         KeyError::NothingNew(_) => "let it give the new key first and the present one after it; a variable is read when the server starts",
     };

@@ -9,10 +9,11 @@ use serde_json::json;
 use stead_api::{Limits, Listener, State};
 use stead_app::{App, Providers, Retention, Sealer, Settings};
 use stead_client::{Client, Endpoint, Key, NewApiKey, NewMember};
+use stead_domain::Context;
 use stead_domain::ids::{EnvironmentId, HostId, ProcessId};
 use stead_domain::principal::{PrincipalKind, Role};
 use stead_domain::process_request::NewProcess;
-use stead_domain::{Context, Result};
+use stead_secrets::{KeySource, Sealing};
 use stead_store::Location;
 use stead_testing::context;
 use tempfile::TempDir;
@@ -24,24 +25,8 @@ use tokio_util::sync::CancellationToken;
 use crate::cloud::{Cloud, CloudProvider};
 use crate::memory::MemoryPlace;
 
-struct Plain;
-
-impl Sealer for Plain {
-    fn seal(&self, _: &[u8], value: &[u8]) -> Result<Vec<u8>> {
-        Ok(value.to_vec())
-    }
-
-    fn open(&self, _: &[u8], sealed: &[u8]) -> Result<Vec<u8>> {
-        Ok(sealed.to_vec())
-    }
-
-    fn sign(&self, _: &[u8]) -> Result<[u8; 32]> {
-        Ok([0; 32])
-    }
-
-    fn is_signed(&self, _: &[u8], _: &[u8]) -> bool {
-        false
-    }
+fn sealer(context: &Context) -> Arc<dyn Sealer> {
+    Arc::new(Sealing::first(KeySource::Variable("5a".repeat(32).into()), context.clone()).unwrap())
 }
 
 pub struct House {
@@ -87,7 +72,7 @@ impl House {
             ports: None,
             retention: Retention { audit: long, tombstones: long, logs: long, log_bytes: 1 << 30 },
         };
-        let app = App::new(store, self.context.clone(), Providers::default().with(provider), Arc::new(Plain), settings, self.host);
+        let app = App::new(store, self.context.clone(), Providers::default().with(provider), sealer(&self.context), settings, self.host);
         app.seed("tester", |_| Ok(())).await.unwrap();
         app.start_background();
         let stop = CancellationToken::new();

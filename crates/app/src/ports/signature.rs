@@ -118,6 +118,22 @@ mod tests {
         fn is_signed(&self, content: &[u8], signature: &[u8]) -> bool {
             self.sign(content).is_ok_and(|own| own == signature)
         }
+
+        fn key_id(&self) -> String {
+            "sum".to_owned()
+        }
+
+        fn rewrap(&self, _: &[u8], sealed: &[u8]) -> Result<Vec<u8>> {
+            Ok(sealed.to_vec())
+        }
+
+        fn next_key(&self) -> Result<()> {
+            Ok(())
+        }
+
+        fn forget_older_keys(&self) -> Result<()> {
+            Ok(())
+        }
     }
 
     #[test]

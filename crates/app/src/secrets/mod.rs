@@ -11,8 +11,8 @@ mod source;
 use stead_domain::ids::{ProjectId, SecretId};
 use stead_domain::{Code, Error};
 
-pub use resolve::{Brokered, Delivery};
 pub(crate) use resolve::Resolved;
+pub use resolve::{Brokered, Delivery};
 pub use rotate::SIGNING_KEY_BELONGS_TO;
 pub use source::{SecretSource, SourceFailure, SourceRule};
 
@@ -22,8 +22,7 @@ fn belongs_to(project: ProjectId, name: &str, id: SecretId, version: u64) -> Vec
 }
 
 fn unknown(name: &str) -> Error {
-    Error::not_found("secret", name.chars().take(128).collect::<String>())
-        .suggestion("`stead secret list` shows those of the project")
+    Error::not_found("secret", name.chars().take(128).collect::<String>()).suggestion("`stead secret list` shows those of the project")
 }
 
 /// The key in our hands is not the one that the store is sealed with.

@@ -94,18 +94,19 @@ impl App {
         }
         let bytes: usize = resolved.delivery.known.iter().map(|(_, value)| value.bytes().len()).sum();
         if bytes > MOST_BYTES {
-            return Err(Error::new(Code::SecretUnusable, format!("the secrets of the environment take more than {MOST_BYTES} bytes together"))
-                .suggestion("bind fewer or shorter ones"));
+            return Err(Error::new(
+                Code::SecretUnusable,
+                format!("the secrets of the environment take more than {MOST_BYTES} bytes together"),
+            )
+            .suggestion("bind fewer or shorter ones"));
         }
         Ok(resolved)
     }
 
     /// Those that the store keeps; `Missing` for the others.
     async fn stored_values(&self, entered: &Entered, bindings: &[SecretBinding]) -> Result<Vec<Found>> {
-        let names: Vec<Option<String>> = bindings
-            .iter()
-            .map(|binding| self.source_of(&entered.handle, &binding.name).is_none().then(|| binding.name.clone()))
-            .collect();
+        let names: Vec<Option<String>> =
+            bindings.iter().map(|binding| self.source_of(&entered.handle, &binding.name).is_none().then(|| binding.name.clone())).collect();
         let (project, count) = (entered.project, names.len());
         let sealed: Vec<Option<secrets::Sealed>> = self
             .store
@@ -188,9 +189,9 @@ enum Found {
 }
 
 fn missing(name: &str) -> Error {
-    Error::new(Code::SecretMissing, format!("the secret {name} is required and not set"))
-        .detail("name", name)
-        .suggestion(format!("set it: `stead secret set {name}`; or let it be optional: `stead env bind-secret ENVIRONMENT {name} --optional`"))
+    Error::new(Code::SecretMissing, format!("the secret {name} is required and not set")).detail("name", name).suggestion(format!(
+        "set it: `stead secret set {name}`; or let it be optional: `stead env bind-secret ENVIRONMENT {name} --optional`"
+    ))
 }
 
 fn unreadable(name: &str, error: &Error) -> Error {

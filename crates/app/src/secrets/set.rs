@@ -55,8 +55,13 @@ impl App {
                     let whose = belongs_to(secret.project_id, &secret.name, secret.id, secret.version);
                     secrets::set(unit, &secret, &sealer.seal(&whose, value.bytes())?, &sealer.key_id()).await?;
                     let details = vec![("version", secret.version.into())];
-                    let act =
-                        Act { project: entered.project, action: "secret.set", target_type: "secret", target_id: secret.name.clone(), details };
+                    let act = Act {
+                        project: entered.project,
+                        action: "secret.set",
+                        target_type: "secret",
+                        target_id: secret.name.clone(),
+                        details,
+                    };
                     record(unit, &context, &entered.caller, act).await?;
                     Ok((SecretSet { secret, warnings }, is_new))
                 })

@@ -12,6 +12,7 @@ use stead_domain::ids::{EnvironmentId, HostId, RequestId, SandboxId};
 use stead_domain::principal::{Idempotency, Role};
 use stead_domain::sandbox::Sandbox;
 use stead_domain::{Context, Error, Result};
+use stead_secrets::{KeySource, Sealing};
 use stead_store::{Dialect, Location, Store};
 use stead_testing::{PrivatePostgres, TestClock};
 use tempfile::TempDir;
@@ -29,25 +30,8 @@ pub struct World {
     _directory: TempDir,
 }
 
-struct Sealing;
-
-impl Sealer for Sealing {
-    fn seal(&self, belongs_to: &[u8], value: &[u8]) -> Result<Vec<u8>> {
-        let mask = belongs_to.iter().cycle();
-        Ok(value.iter().zip(mask).map(|(byte, mask)| byte ^ mask ^ 0x5a).collect())
-    }
-
-    fn open(&self, belongs_to: &[u8], sealed: &[u8]) -> Result<Vec<u8>> {
-        self.seal(belongs_to, sealed)
-    }
-
-    fn sign(&self, _: &[u8]) -> Result<[u8; 32]> {
-        Ok([0; 32])
-    }
-
-    fn is_signed(&self, _: &[u8], _: &[u8]) -> bool {
-        false
-    }
+fn sealer(context: &Context) -> Arc<dyn Sealer> {
+    Arc::new(Sealing::first(KeySource::Variable("5a".repeat(32).into()), context.clone()).unwrap())
 }
 
 impl World {
@@ -98,7 +82,7 @@ impl World {
             },
         };
         let providers = Providers::default().with_patience(provider, patience);
-        let app = App::new(store.clone(), self.context.clone(), providers, Arc::new(Sealing), settings, host);
+        let app = App::new(store.clone(), self.context.clone(), providers, sealer(&self.context), settings, host);
         Life { runtime, app, store, location: self.location.clone(), context: self.context.clone() }
     }
 }

@@ -223,6 +223,7 @@ fn a_program_that_a_crash_left_without_a_row_is_ended_at_its_second_sighting() {
         limits: ProcessLimits::default(),
         warrant: Default::default(),
         hold: false,
+        secrets: stead_app::secrets::Delivery::default(),
     };
     life.run(world.cloud.place.start(&premises, &start)).unwrap();
     let mut sightings = std::collections::HashMap::new();

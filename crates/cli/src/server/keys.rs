@@ -49,7 +49,8 @@ pub async fn sealer(configuration: &Configuration, store: &Store, context: &Cont
             Box::pin(async move {
                 let id = settings::get_or_set(unit, settings::MASTER_KEY, &own).await?;
                 let signing = if id == own { settings::get_or_set(unit, settings::SIGNING_KEY, &sealed).await? } else { String::new() };
-                let signing = if signing.is_empty() { settings::get(unit, settings::SIGNING_KEY).await?.unwrap_or_default() } else { signing };
+                let signing =
+                    if signing.is_empty() { settings::get(unit, settings::SIGNING_KEY).await?.unwrap_or_default() } else { signing };
                 Ok::<_, Error>((id, signing))
             })
         })
@@ -83,17 +84,16 @@ async fn abandon(store: &Store, ring: &Keyring) -> Result<()> {
 }
 
 fn wrong(source: &KeySource, ring: &Keyring, id: &str, kept: u64) -> Error {
-    let message = format!(
-        "{} holds the master key {}, and what is in the store was sealed with {id}",
-        source.describe(),
-        ring.active.id()
-    );
+    let message = format!("{} holds the master key {}, and what is in the store was sealed with {id}", source.describe(), ring.active.id());
     Error::new(Code::MasterKeyMismatch, message).suggestion(advice(kept))
 }
 
 fn missing(source: &KeySource, id: &str, kept: u64) -> Error {
-    Error::new(Code::MasterKeyMismatch, format!("what is in the store was sealed with the master key {id}, and {} is not there", source.describe()))
-        .suggestion(advice(kept))
+    Error::new(
+        Code::MasterKeyMismatch,
+        format!("what is in the store was sealed with the master key {id}, and {} is not there", source.describe()),
+    )
+    .suggestion(advice(kept))
 }
 
 fn advice(kept: u64) -> String {

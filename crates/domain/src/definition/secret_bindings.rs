@@ -80,8 +80,11 @@ impl Spec {
             }
             let network = self.sandbox.as_ref().and_then(|sandbox| sandbox.network_access);
             if binding.delivery == SecretDelivery::Broker && network == Some(NetworkAccess::Disabled) {
-                return Err(Error::field(field("delivery"), "`broker` puts the value into what leaves, and with `network_access: disabled` nothing does")
-                    .suggestion("set sandbox.network_access to `allowlist`: the hosts of the binding are then let through"));
+                return Err(Error::field(
+                    field("delivery"),
+                    "`broker` puts the value into what leaves, and with `network_access: disabled` nothing does",
+                )
+                .suggestion("set sandbox.network_access to `allowlist`: the hosts of the binding are then let through"));
             }
         }
         Ok(())

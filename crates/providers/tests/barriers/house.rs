@@ -103,6 +103,7 @@ impl House {
             limits: ProcessLimits::default(),
             warrant,
             hold: false,
+            secrets: stead_app::secrets::Delivery::default(),
         }
     }
 

@@ -44,9 +44,7 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &SetSecret) -> Result<(
 fn value(arguments: &SetSecret) -> Result<SecretValue> {
     if let Some(path) = &arguments.file {
         let failed = |error: io::Error| {
-            Failure::from(
-                Error::new(Code::LocalFile, format!("{} cannot be read: {error}", path.display())).suggestion("check the path"),
-            )
+            Failure::from(Error::new(Code::LocalFile, format!("{} cannot be read: {error}", path.display())).suggestion("check the path"))
         };
         return read(File::open(path).map_err(failed)?).map_err(failed);
     }
@@ -58,8 +56,7 @@ fn value(arguments: &SetSecret) -> Result<SecretValue> {
         })?;
         return Ok(SecretValue::new(typed.into_bytes()));
     }
-    let failed =
-        |error: io::Error| Error::new(Code::LocalFile, format!("stdin cannot be read: {error}")).suggestion("pipe the value in");
+    let failed = |error: io::Error| Error::new(Code::LocalFile, format!("stdin cannot be read: {error}")).suggestion("pipe the value in");
     let mut bytes = read(io::stdin()).map_err(failed)?.bytes().to_vec();
     if bytes.last() == Some(&b'\n') {
         bytes.pop();

@@ -141,6 +141,7 @@ impl Fixture {
             exit: None,
             error: None,
             purpose: None,
+            warnings: Vec::new(),
         }
     }
 

@@ -20,6 +20,7 @@ pub mod processes;
 mod provider;
 mod providers;
 mod reconcile;
+mod repositories;
 pub mod sandboxes;
 pub mod secrets;
 mod seed;

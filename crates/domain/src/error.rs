@@ -74,6 +74,7 @@ codes! {
     InvalidArchive, "invalid_archive", 400, 2, "The body is no archive, is cut off, is not what its digests say, or holds an entry that may not be unpacked; `details.path` names it.";
     Unauthorized, "unauthorized", 401, 5, "No credential, or one that is unknown, expired or revoked.";
     Forbidden, "forbidden", 403, 5, "The caller's role does not allow this.";
+    RepositoryNotAllowed, "repository_not_allowed", 403, 5, "The definition does not let the environment use that repository; `details.repository` names it.";
     NotFound, "not_found", 404, 4, "There is nothing of that id or name that the caller may see.";
     MethodNotAllowed, "method_not_allowed", 405, 2, "The address exists but not with this method.";
     Conflict, "conflict", 409, 3, "The present state does not allow this.";

@@ -9,6 +9,7 @@ pub mod api_key;
 pub mod archive;
 pub mod audit;
 pub mod changes;
+pub mod checkout;
 pub mod checkpoint;
 pub mod checkpoint_diff;
 pub mod context;

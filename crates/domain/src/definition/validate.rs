@@ -254,7 +254,7 @@ pub(super) fn check_host(field: &str, value: &str) -> Result<()> {
     Err(Error::field(field, "must be `host`, `host:port` or `*.suffix`, by name"))
 }
 
-fn check_repository(field: &str, value: &str) -> Result<()> {
+pub(crate) fn check_repository(field: &str, value: &str) -> Result<()> {
     let part = |text: &str, longest: usize| {
         (1..=longest).contains(&text.len())
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))

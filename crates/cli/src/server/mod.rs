@@ -4,6 +4,7 @@ mod abilities;
 mod backup;
 mod configuration;
 mod directory;
+mod github;
 mod keys;
 mod options;
 mod sockets;

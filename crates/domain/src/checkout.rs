@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::definition::{Repos, check_repository};
+use crate::definition::Repos;
 use crate::error::{Code, Error, Result};
+use crate::repository;
 
 const LONGEST: usize = 1024;
 
@@ -47,8 +48,8 @@ pub struct CheckoutRequest {
 
 impl CheckoutRequest {
     pub fn check(&self) -> Result<()> {
-        if let Some(repository) = &self.repository {
-            check_repository("repository", repository)?;
+        if let Some(name) = &self.repository {
+            repository::check("repository", name)?;
         }
         if let Some(reference) = &self.reference {
             check_reference(reference)?;

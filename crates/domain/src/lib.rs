@@ -36,6 +36,7 @@ pub mod process;
 pub mod process_request;
 pub mod project;
 pub mod provider;
+pub mod repository;
 pub mod sandbox;
 pub mod secret;
 pub mod signal;

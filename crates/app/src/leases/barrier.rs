@@ -44,7 +44,11 @@ impl App {
         decided.over.iter().for_each(|lease| self.waiters.tell(*lease));
         for effect in &decided.effects {
             match effect {
-                Effect::Began { lease, .. } | Effect::Activated { lease } | Effect::Ended { lease, .. } => self.waiters.tell(*lease),
+                Effect::Began { lease, .. } | Effect::Activated { lease } => self.waiters.tell(*lease),
+                Effect::Ended { lease, .. } => {
+                    self.waiters.tell(*lease);
+                    self.revoke_tokens_of_lease(*lease);
+                }
                 Effect::TimedOut { .. } | Effect::Waits(_) => {}
                 Effect::Barrier(_) => barrier = true,
             }

@@ -304,6 +304,7 @@ impl App {
         match written {
             Ok(Handed::Before(successor)) => self.as_it_stands(entered, successor).await,
             Ok(Handed::Now(decided)) => {
+                self.repositories.tokens.hand_over(id, successor);
                 self.follow_up(&decided);
                 self.as_it_stands(entered, successor).await
             }

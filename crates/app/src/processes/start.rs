@@ -23,6 +23,7 @@ use crate::place::{Place, PlaceError, Premises, StartProcess, Warrant};
 use crate::processes::setup::{check_made, setup_script};
 use crate::processes::watch::Since;
 use crate::processes::{Ground, check_usable};
+use crate::repositories;
 use crate::secrets::Resolved;
 use crate::{App, Entered};
 
@@ -145,7 +146,7 @@ impl App {
         let ground = self.ground(sandbox.provider, sandbox.host_id)?;
         let place = ground.place()?;
         // What was begun before is told whether its secrets are still there or not.
-        let (resolved, unresolved) = match self.resolve_secrets(&entered, &environment).await {
+        let (resolved, unresolved) = match self.resolve(&entered, &environment, right.warrant, &new).await {
             Err(error) if is_known => (Resolved::default(), Some(error)),
             resolved => (resolved?, None),
         };
@@ -189,6 +190,14 @@ impl App {
                 }
             }
         }
+    }
+
+    /// Everything that a process is given beside what was asked for.
+    async fn resolve(&self, entered: &Entered, environment: &Environment, warrant: Warrant, new: &NewProcess) -> Result<Resolved> {
+        let mut resolved = self.resolve_secrets(entered, environment).await?;
+        let stated = new.env.contains_key(repositories::VARIABLE);
+        self.resolve_repositories(environment, warrant, stated, &mut resolved).await?;
+        Ok(resolved)
     }
 
     async fn read_for_start(&self, entered: &Entered, id: EnvironmentId) -> Result<Found> {

@@ -10,9 +10,12 @@ use stead_domain::process_request::NewProcess;
 use stead_domain::{Error, Result};
 use stead_store::principals;
 
+use super::GitHost;
 use crate::idempotency::Outcome;
 use crate::{App, Entered};
 
+/// Where repositories are when no app says otherwise.
+const USUAL: &str = "https://github.com";
 const SCRIPT: &str = include_str!("checkout.sh");
 /// How it reaches the shell: what stands in a list of processes is what it works on.
 const VARIABLE: &str = "STEAD_CHECKOUT";
@@ -65,6 +68,6 @@ impl App {
 
     /// Where repositories are cloned from.
     fn git_url(&self) -> String {
-        "https://github.com".to_owned()
+        self.git_host().map_or_else(|| USUAL.to_owned(), GitHost::web)
     }
 }

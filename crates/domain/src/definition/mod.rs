@@ -18,7 +18,6 @@ pub use file::DefinitionFile;
 pub use merge::merge_patch;
 pub use secret_bindings::{Inject, InjectScheme, SecretBinding};
 pub use templates::template;
-pub(crate) use validate::check_repository;
 
 use crate::duration::Duration;
 use crate::error::{Code, Error, Result, parse_value};

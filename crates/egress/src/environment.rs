@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::address::normalised;
+use crate::broker::BrokerText;
 use crate::host::{Host, HostName};
 use crate::journal::{Decision, Entry, Journal};
 use crate::limits::Limits;
@@ -44,6 +45,7 @@ pub struct Environment {
     pub id: Arc<str>,
     pub shared: Arc<Shared>,
     policy: watch::Sender<Arc<Policy>>,
+    broker: watch::Sender<Option<Arc<BrokerText>>>,
     names: Mutex<SyntheticNames>,
     slots: Arc<Semaphore>,
     lookups: Arc<Semaphore>,
@@ -62,6 +64,7 @@ impl Environment {
         Arc::new(Self {
             id: id.into(),
             policy: watch::Sender::new(Arc::new(policy)),
+            broker: watch::Sender::new(None),
             names: Mutex::default(),
             slots: Arc::new(Semaphore::new(shared.limits.connections)),
             lookups: Arc::new(Semaphore::new(shared.limits.lookups)),
@@ -78,6 +81,12 @@ impl Environment {
     /// Connections that it no longer allows are closed.
     pub fn set_policy(&self, policy: Policy) {
         self.policy.send_replace(Arc::new(policy));
+    }
+
+    /// Requests that come from now on are brokered so.
+    pub fn set_broker(&self, broker: BrokerText) -> Result<(), String> {
+        self.broker.send_replace(Some(Arc::new(broker)));
+        Ok(())
     }
 
     /// Runs until it is done or the environment is removed.

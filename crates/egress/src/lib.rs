@@ -1,6 +1,7 @@
 //! What leaves an environment.
 
 pub mod address;
+pub mod broker;
 pub mod control;
 pub mod dns;
 pub mod environment;

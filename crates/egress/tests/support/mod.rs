@@ -124,6 +124,7 @@ impl World {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let mut options = Options::new(directory.path().join("relay"), directory.path().join("journal"));
         (options.limits, options.resolver) = (limits, resolver.clone());
+        options.roots = Some(directory.path().join("roots.pem"));
         let (context, stopped) = (stead_testing::context(1).0, stop.clone());
         tasks.spawn(async move { run(options, context, stopped).await.unwrap() });
         let client = loop {

@@ -172,7 +172,7 @@ impl Connection<'_> {
         }
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(idle).auto_date_header(false).keep_alive(self.requests == Requests::Any);
-        builder.preserve_header_case(true).max_headers(limits::FIELDS).max_buf_size(limits::BUFFER);
+        builder.preserve_header_case(true).title_case_headers(true).max_headers(limits::FIELDS).max_buf_size(limits::BUFFER);
         let mut serving = pin!(builder.serve_connection(io, responding).with_upgrades());
         let mut open = true;
         let outcome = loop {

@@ -96,7 +96,6 @@ pub fn prepare_request(parts: &mut Parts, expected: &Expected, plain: bool, vers
         }
     }
     parts.version = version;
-    parts.extensions.clear();
     Ok(())
 }
 

@@ -100,6 +100,7 @@ impl Service {
         prepare_reply(&mut parts.headers, &broker, bodiless || body.is_end_stream())?;
         // The words after a status are nobody's to redact, and the known ones say the same.
         parts.extensions.clear();
+        parts.version = Version::HTTP_11;
         if switched {
             parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
             parts.headers.extend(upgrade.map(|upgrade| (UPGRADE, upgrade)));

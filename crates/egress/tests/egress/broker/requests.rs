@@ -146,7 +146,7 @@ async fn a_connection_serves_many_requests_and_each_is_looked_at() {
     let hosts = Hosts::new(vec![bound(&["api.example"])]).await;
     let seen = hosts.echo("api.example", 443);
     let one = format!("GET /1 HTTP/1.1\r\nHost: API.example:443\r\nAuthorization: token {STANDS}\r\n\r\n");
-    let reply = hosts.ask("api.example", 443, one.clone() + &one.replace("/1", "/2") + &get("/3", "")).await;
+    let reply = hosts.ask("api.example", 443, one.clone() + &one.replace("GET /1", "GET /2") + &get("/3", "")).await;
     assert_eq!(reply.matches("HTTP/1.1 200 OK").count(), 3, "{reply}");
     let seen = seen.lock().unwrap();
     assert_eq!(seen.len(), 3);

@@ -53,6 +53,8 @@ pub async fn run(options: Options, context: Context, stop: CancellationToken) ->
         let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(|source| RunError::Directory { path: path.clone(), source })?;
     }
+    // It holds values that are in no file, and is not to leave them in one.
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     let lock = lock(&options.directory)?;
     let path = control::socket_path(&options.directory);
     let listener = listen(&path).map_err(|source| RunError::Socket { path: path.clone(), source })?;

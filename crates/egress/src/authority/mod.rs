@@ -1,6 +1,7 @@
 //! A certificate authority for one environment, trusted in that place alone. Nothing of it is stored: key and name follow from a seed.
 
 mod key;
+mod keystore;
 mod leaf;
 
 use std::collections::HashMap;
@@ -8,14 +9,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyUsagePurpose, SerialNumber, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyUsagePurpose, PublicKeyData, SerialNumber,
+    date_time_ymd,
+};
 use rustls::pki_types::CertificateDer;
 use rustls::sign::CertifiedKey;
-use stead_domain::{Randomness, Timestamp};
+use stead_domain::{Randomness, Timestamp, hexadecimal};
 
 use crate::broker::Seed;
 use crate::host::Host;
 use key::AuthorityKey;
+pub use keystore::keystore;
 use leaf::{Leaf, LeafKey};
 
 /// A wildcard lets a program ask for any number of names.
@@ -61,6 +66,11 @@ impl Authority {
 
     pub fn certificate_pem(&self) -> String {
         pem(&self.certificate)
+    }
+
+    /// By what it is known again: every certificate of it is signed anew, and has another signature.
+    pub fn fingerprint(&self) -> String {
+        hexadecimal::write(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, self.issuer.key().der_bytes()).as_ref())
     }
 
     /// A certificate of a host and its key, made when it is asked for and kept for some hours.

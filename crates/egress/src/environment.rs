@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::address::normalised;
+use crate::broker::{Broker, BrokerText, InvalidBroker, Trust};
 use crate::host::{Host, HostName};
 use crate::journal::{Decision, Entry, Journal};
 use crate::limits::Limits;
@@ -27,6 +28,8 @@ pub struct Shared {
     pub resolver: Arc<dyn Resolver>,
     pub journal: Journal,
     pub randomness: Arc<dyn Randomness>,
+    /// Whom hosts are believed by, where the relay speaks to them itself.
+    pub trust: Trust,
     pub slots: Arc<Semaphore>,
     pub connections: AtomicU64,
     /// A lookup cannot be broken off; nobody waits for one that nobody wants any more.
@@ -34,9 +37,9 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(limits: Limits, resolver: Arc<dyn Resolver>, journal: Journal, randomness: Arc<dyn Randomness>) -> Arc<Self> {
+    pub fn new(limits: Limits, resolver: Arc<dyn Resolver>, journal: Journal, randomness: Arc<dyn Randomness>, trust: Trust) -> Arc<Self> {
         let slots = Arc::new(Semaphore::new(limits.all_connections));
-        Arc::new(Self { limits, resolver, journal, randomness, slots, connections: AtomicU64::new(1), lookups: TaskTracker::new() })
+        Arc::new(Self { limits, resolver, journal, randomness, trust, slots, connections: AtomicU64::new(1), lookups: TaskTracker::new() })
     }
 }
 
@@ -44,6 +47,7 @@ pub struct Environment {
     pub id: Arc<str>,
     pub shared: Arc<Shared>,
     policy: watch::Sender<Arc<Policy>>,
+    broker: watch::Sender<Option<Arc<Broker>>>,
     names: Mutex<SyntheticNames>,
     slots: Arc<Semaphore>,
     lookups: Arc<Semaphore>,
@@ -62,6 +66,7 @@ impl Environment {
         Arc::new(Self {
             id: id.into(),
             policy: watch::Sender::new(Arc::new(policy)),
+            broker: watch::Sender::new(None),
             names: Mutex::default(),
             slots: Arc::new(Semaphore::new(shared.limits.connections)),
             lookups: Arc::new(Semaphore::new(shared.limits.lookups)),
@@ -78,6 +83,30 @@ impl Environment {
     /// Connections that it no longer allows are closed.
     pub fn set_policy(&self, policy: Policy) {
         self.policy.send_replace(Arc::new(policy));
+    }
+
+    pub fn broker(&self) -> Option<Arc<Broker>> {
+        self.broker.borrow().clone()
+    }
+
+    pub fn is_brokered(&self, expected: &Expected) -> bool {
+        self.broker.borrow().as_ref().is_some_and(|broker| broker.covers(&expected.host, expected.port).is_some())
+    }
+
+    /// Requests that come from now on are brokered so. What nothing is brokered for any more is closed.
+    pub fn set_broker(&self, text: &BrokerText) -> Result<(), InvalidBroker> {
+        let broker = Broker::parse(&self.id, text, self.broker().as_deref())?;
+        self.broker.send_replace(Some(Arc::new(broker)));
+        Ok(())
+    }
+
+    /// Waits until nothing is brokered for a host any more.
+    pub async fn until_unbrokered(&self, expected: &Expected) {
+        let mut changes = self.broker.subscribe();
+        while self.is_brokered(expected) {
+            // The sender lives as long as we do.
+            let _ = changes.changed().await;
+        }
     }
 
     /// Runs until it is done or the environment is removed.

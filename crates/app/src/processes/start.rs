@@ -158,7 +158,7 @@ impl App {
             warnings: resolved.warnings.clone(),
             ..process
         };
-        let premises = premises(&environment);
+        let premises = self.premises(&environment)?;
         let start = to_start(&process, right.warrant, new, resolved);
         let first_secrets = !start.secrets.is_empty() && !environment.contains_secrets;
         // Another server may claim the same key for a sandbox of no host: then the claim has to come first. And whoever no longer holds the
@@ -395,18 +395,6 @@ fn to_start(process: &Process, warrant: Warrant, new: NewProcess, resolved: Reso
         warrant,
         hold: new.overflow == Some(Overflow::Hold),
         secrets: resolved.delivery,
-    }
-}
-
-pub(crate) fn premises(environment: &Environment) -> Premises {
-    Premises {
-        environment: environment.id,
-        sandbox: environment.sandbox_id,
-        stack: environment.stack.clone(),
-        name: environment.name.clone(),
-        spec: environment.spec.clone(),
-        spec_version: environment.spec_version,
-        allow_unenforced: environment.allow_unenforced,
     }
 }
 

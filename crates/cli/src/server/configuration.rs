@@ -33,6 +33,7 @@ struct File {
     allow_unsandboxed: bool,
     allow_host_path: Vec<PathBuf>,
     egress_allow: Vec<String>,
+    egress_roots: Option<PathBuf>,
     key_command: Option<String>,
     github_app_id: Option<String>,
     github_app_private_key: Option<Hidden>,
@@ -69,6 +70,8 @@ pub struct Configuration {
     pub allow_host_paths: Vec<PathBuf>,
     /// Hosts and ranges that environments may reach although they are not public.
     pub egress_allow: Vec<String>,
+    /// Certificates of authorities that the relay believes besides this machine's own.
+    pub egress_roots: Option<PathBuf>,
     /// Where the master key comes from.
     pub key_source: KeySource,
     /// The store may be sealed with another one, and is then used without its secrets.
@@ -169,6 +172,7 @@ impl Configuration {
             insecure_http: options.insecure_http || file.insecure_http,
             provider_aliases: aliases.iter().map(|alias| parse_alias(alias)).collect::<Result<_>>()?,
             allow_unsandboxed: options.allow_unsandboxed || file.allow_unsandboxed,
+            egress_roots: options.egress_roots.or(file.egress_roots),
             egress_allow: if options.egress_allow.is_empty() { file.egress_allow } else { options.egress_allow },
             allow_host_paths: if options.allow_host_path.is_empty() { file.allow_host_path } else { options.allow_host_path },
             rate_limit: options.rate_limit.or(file.rate_limit).unwrap_or(DEFAULT_RATE_LIMIT),

@@ -48,6 +48,9 @@ pub struct ServeOptions {
     /// A host or range that environments may reach although it is not public, such as 10.0.0.0/8; never a metadata service
     #[arg(long, env = "STEAD_EGRESS_ALLOW", value_name = "HOST|RANGE", value_delimiter = ',')]
     pub egress_allow: Vec<String>,
+    /// A file of certificates of authorities that are believed, besides this machine's own, where secrets are brokered
+    #[arg(long, env = "STEAD_EGRESS_ROOTS", value_name = "FILE")]
+    pub egress_roots: Option<PathBuf>,
     /// A command that prints the master key, 64 hexadecimal digits; without one it is in DIR/master.key, or in STEAD_MASTER_KEY
     #[arg(long, env = "STEAD_KEY_COMMAND", value_name = "COMMAND")]
     pub key_command: Option<String>,

@@ -46,7 +46,12 @@ pub async fn serve(mut configuration: Configuration) -> Result<()> {
     let origin = bound.as_ref().map(|(_, address)| origin(&configuration, *address));
 
     let local = Local::open(&configuration.data_dir, &installation, host, configuration.allow_host_paths.clone())?;
-    let beside = roles::beside(&configuration.data_dir, configuration.egress_allow.clone(), configuration.keep_process_log);
+    let beside = roles::beside(
+        &configuration.data_dir,
+        configuration.egress_allow.clone(),
+        configuration.egress_roots.clone(),
+        configuration.keep_process_log,
+    );
     let local: Arc<dyn Provider> = Arc::new(local.with_processes(&configuration.data_dir, beside, abilities));
     let mut providers = Providers::default().with(local);
     for (name, served_by) in &configuration.provider_aliases {

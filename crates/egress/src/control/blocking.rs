@@ -9,9 +9,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use zeroize::Zeroizing;
 
-use super::protocol::{PROTOCOL, Reply, Request, Socket};
+use super::protocol::{Failure, LAST, PROTOCOL, Reply, Request, Socket};
 use super::wire::{AT_ONCE, LONGEST_FRAME};
+use crate::broker::BrokerText;
 use crate::policy::PolicyText;
 
 /// A relay that does not answer by then is as good as none.
@@ -20,6 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A connection to the relay.
 pub struct BlockingClient {
     stream: UnixStream,
+    protocol: u32,
 }
 
 impl BlockingClient {
@@ -28,9 +31,14 @@ impl BlockingClient {
         let stream = UnixStream::connect(super::socket_path(directory))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        let mut client = Self { stream };
-        match client.ask(&Request::Hello { protocol: PROTOCOL }, &[])? {
-            Reply::Hello { .. } => Ok(client),
+        let mut client = Self { stream, protocol: PROTOCOL };
+        let mut hello = client.ask(&Request::Hello { protocol: PROTOCOL }, &[])?;
+        // One that was started before this program was updated goes on, without what it does not know.
+        if matches!(hello, Reply::Failed { code: Failure::Protocol, .. }) {
+            hello = client.ask(&Request::Hello { protocol: LAST }, &[])?;
+        }
+        match hello {
+            Reply::Hello { protocol, .. } => Ok(Self { protocol, ..client }),
             _ => Err(unexpected()),
         }
     }
@@ -50,6 +58,14 @@ impl BlockingClient {
         self.done(&Request::Update { environment: environment.to_owned(), policy: policy.clone() }, &[])
     }
 
+    /// Replaces what is brokered for the environment. `Unsupported` is said by a relay that was started before it could do so.
+    pub fn broker(&mut self, environment: &str, broker: &BrokerText) -> io::Result<()> {
+        if self.protocol < PROTOCOL {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "the relay is of an older version, which cannot broker secrets"));
+        }
+        self.done(&Request::Broker { environment: environment.to_owned(), broker: broker.clone() }, &[])
+    }
+
     pub fn remove(&mut self, environment: &str) -> io::Result<()> {
         self.done(&Request::Remove { environment: environment.to_owned() }, &[])
     }
@@ -63,7 +79,7 @@ impl BlockingClient {
     }
 
     fn ask(&mut self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> io::Result<Reply> {
-        let body = serde_json::to_vec(request)?;
+        let body = Zeroizing::new(serde_json::to_vec(request)?);
         let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= LONGEST_FRAME && descriptors.len() <= AT_ONCE);
         let Some(length) = length else { return Err(io::Error::new(io::ErrorKind::InvalidInput, "the frame is too long")) };
         self.send_first(length.to_be_bytes()[0], descriptors)?;

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use tokio::net::UnixStream;
 
-use super::protocol::{Failure, Listed, PROTOCOL, Reply, Request, Socket};
+use super::protocol::{Failure, LAST, Listed, PROTOCOL, Reply, Request, Socket};
 use super::wire;
+use crate::broker::BrokerText;
 use crate::policy::PolicyText;
 
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +19,8 @@ pub enum ClientError {
     Broken(#[source] io::Error),
     #[error("the relay refused: {message}")]
     Refused { code: Failure, message: String },
+    #[error("the relay is of an older version, which cannot broker secrets")]
+    TooOld,
     #[error("the relay answered something else than was asked")]
     Unexpected,
 }
@@ -28,15 +31,21 @@ pub struct Client {
     /// Of the relay, which may be of another version.
     pub version: String,
     pub pid: u32,
+    protocol: u32,
 }
 
 impl Client {
     /// `directory` is the one that the relay was started with.
     pub async fn connect(directory: &Path) -> Result<Self, ClientError> {
         let stream = UnixStream::connect(super::socket_path(directory)).await.map_err(ClientError::Unreachable)?;
-        let mut client = Self { stream, version: String::new(), pid: 0 };
-        match client.ask(&Request::Hello { protocol: PROTOCOL }, &[]).await? {
-            Reply::Hello { version, pid, .. } => Ok(Self { version, pid, ..client }),
+        let mut client = Self { stream, version: String::new(), pid: 0, protocol: PROTOCOL };
+        let mut hello = client.ask(&Request::Hello { protocol: PROTOCOL }, &[]).await;
+        // One that was started before this program was updated goes on, without what it does not know.
+        if matches!(hello, Err(ClientError::Refused { code: Failure::Protocol, .. })) {
+            hello = client.ask(&Request::Hello { protocol: LAST }, &[]).await;
+        }
+        match hello? {
+            Reply::Hello { version, pid, protocol } => Ok(Self { version, pid, protocol, ..client }),
             _ => Err(ClientError::Unexpected),
         }
     }
@@ -49,6 +58,14 @@ impl Client {
     /// Returns when the new policy is in force; connections that it denies are being closed.
     pub async fn update(&mut self, environment: &str, policy: PolicyText) -> Result<(), ClientError> {
         self.done(&Request::Update { environment: environment.to_owned(), policy }, &[]).await
+    }
+
+    /// Returns when requests that come now are brokered so; connections that nothing is brokered for any more are being closed.
+    pub async fn broker(&mut self, environment: &str, broker: BrokerText) -> Result<(), ClientError> {
+        if self.protocol < PROTOCOL {
+            return Err(ClientError::TooOld);
+        }
+        self.done(&Request::Broker { environment: environment.to_owned(), broker }, &[]).await
     }
 
     /// Returns when everything of it is closed.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 pub use blocking::BlockingClient;
 pub use client::{Client, ClientError};
-pub use protocol::{Failure, Listed, PROTOCOL, Reply, Request, Socket};
+pub use protocol::{Failure, LAST, Listed, PROTOCOL, Reply, Request, Socket};
 pub(crate) use serve::serve;
 pub use wire::MOST_DESCRIPTORS;
 

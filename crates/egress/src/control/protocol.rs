@@ -2,10 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::broker::BrokerText;
 use crate::policy::PolicyText;
 
 /// Raised when a message changes its meaning; the relay outlives servers, so an older or newer one may call.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
+/// The oldest that is still spoken. It has no [`Request::Broker`].
+pub const LAST: u32 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
@@ -23,6 +26,11 @@ pub enum Request {
     Update {
         environment: String,
         policy: PolicyText,
+    },
+    /// Replaces what is brokered for it. Connections that nothing is brokered for any more are closed.
+    Broker {
+        environment: String,
+        broker: BrokerText,
     },
     /// Answered when its last connection is closed.
     Remove {
@@ -78,6 +86,7 @@ pub enum Failure {
     Malformed,
     InvalidEnvironment,
     InvalidPolicy,
+    InvalidBroker,
     /// A descriptor is missing, superfluous, or not what the request says.
     InvalidSocket,
     NoSuchEnvironment,

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::protocol::{Failure, Listed, PROTOCOL, Reply, Request, Socket};
+use super::protocol::{Failure, LAST, Listed, PROTOCOL, Reply, Request, Socket};
 use super::wire;
 use crate::environment::{Environment, Shared};
 use crate::policy::{Policy, PolicyText};
@@ -92,7 +92,7 @@ async fn converse(registry: &Registry, stream: UnixStream) {
         };
         let answer = match serde_json::from_value::<Request>(request) {
             Ok(Request::Hello { protocol }) => {
-                greeted = protocol == PROTOCOL;
+                greeted = (LAST..=PROTOCOL).contains(&protocol);
                 hello(protocol)
             }
             Ok(_) if !greeted => Err((Failure::Protocol, "say hello first".to_owned())),
@@ -111,10 +111,10 @@ async fn converse(registry: &Registry, stream: UnixStream) {
 }
 
 fn hello(protocol: u32) -> Answer {
-    if protocol != PROTOCOL {
-        return Err((Failure::Protocol, format!("the relay speaks protocol {PROTOCOL}, not {protocol}")));
+    if !(LAST..=PROTOCOL).contains(&protocol) {
+        return Err((Failure::Protocol, format!("the relay speaks protocols {LAST} to {PROTOCOL}, not {protocol}")));
     }
-    Ok(Reply::Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id() })
+    Ok(Reply::Hello { protocol, version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id() })
 }
 
 impl Registry {
@@ -140,6 +140,10 @@ impl Registry {
                 let held = environments.get_mut(&id).ok_or_else(|| missing(&id))?;
                 held.environment.set_policy(policy);
                 held.policy = text;
+            }
+            Request::Broker { environment: id, broker } => {
+                let held = environments.get(&id).ok_or_else(|| missing(&id))?;
+                held.environment.set_broker(&broker).map_err(|error| (Failure::InvalidBroker, error.to_string()))?;
             }
             Request::Remove { environment: id } => {
                 let held = environments.remove(&id).ok_or_else(|| missing(&id))?;

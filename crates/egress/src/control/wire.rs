@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
+use zeroize::Zeroizing;
 
 pub(super) const LONGEST_FRAME: usize = 1 << 20;
 /// The kernel takes at most 253 at once. Each of the four length bytes may carry some.
@@ -19,10 +20,10 @@ pub(super) const AT_ONCE: usize = 128;
 pub const MOST_DESCRIPTORS: usize = 4 * AT_ONCE;
 
 pub async fn send(stream: &UnixStream, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let body = serde_json::to_vec(message)?;
+    let body = Zeroizing::new(serde_json::to_vec(message)?);
     let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= LONGEST_FRAME && descriptors.len() <= MOST_DESCRIPTORS);
     let Some(length) = length else { return Err(io::Error::new(io::ErrorKind::InvalidInput, "the frame is too long")) };
-    let frame = [&length.to_be_bytes(), &body[..]].concat();
+    let frame = Zeroizing::new([&length.to_be_bytes(), &body[..]].concat());
     let mut sent = 0;
     for group in descriptors.chunks(AT_ONCE) {
         sent += send_some(stream, &frame[sent..=sent], group).await?;
@@ -56,7 +57,7 @@ pub async fn receive<M: DeserializeOwned>(stream: &UnixStream) -> io::Result<Opt
     if length > LONGEST_FRAME {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the frame is too long"));
     }
-    let mut body = vec![0; length];
+    let mut body = Zeroizing::new(vec![0; length]);
     if !receive_exactly(stream, &mut body, &mut descriptors).await? {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }

@@ -16,6 +16,7 @@ mod peer;
 mod starts;
 mod stdin;
 mod stillness;
+mod trust;
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -6,6 +6,7 @@ mod abilities;
 mod archive;
 mod barrier;
 mod blueprint;
+mod brokered;
 mod changes;
 mod cursor;
 mod directory;

@@ -55,8 +55,19 @@ impl Outlets {
         }
     }
 
+    /// Opens the device that packets come out of, if there is to be one: by a process that is in the new network already, and still is who
+    /// the keeper is. Where the device is root's alone, whoever it becomes inside could not.
+    pub(crate) fn open_device(&self) -> Result<Option<OwnedFd>> {
+        match self {
+            Self::Ports { .. } => Ok(None),
+            Self::Device { .. } => rustix::fs::open("/dev/net/tun", OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())
+                .map(Some)
+                .step("open /dev/net/tun, which a place with a network needs"),
+        }
+    }
+
     /// Makes them in the network of the calling process, which is new and has its capabilities still.
-    pub(crate) fn make(&self) -> Result<Vec<OwnedFd>> {
+    pub(crate) fn make(&self, opened: Option<OwnedFd>) -> Result<Vec<OwnedFd>> {
         let netlink = Netlink::open().step("speak to the network")?;
         match self {
             Self::Ports { ports, proxy } => {
@@ -75,7 +86,10 @@ impl Outlets {
                 made.push(packets()?);
                 Ok(made)
             }
-            Self::Device { largest_packet } => Ok(vec![device(&netlink, *largest_packet)?]),
+            Self::Device { largest_packet } => {
+                let opened = opened.ok_or(rustix::io::Errno::NODEV).step("make the network device")?;
+                Ok(vec![device(&netlink, opened, *largest_packet)?])
+            }
         }
     }
 }
@@ -110,9 +124,7 @@ const ETHERNET_ALL: u32 = (libc::ETH_P_ALL as u16).to_be() as u32;
 
 const NAME: &[u8] = b"stead0";
 
-fn device(netlink: &Netlink, largest_packet: u16) -> Result<OwnedFd> {
-    let device = rustix::fs::open("/dev/net/tun", OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())
-        .step("open /dev/net/tun, which a place with a network needs")?;
+fn device(netlink: &Netlink, device: OwnedFd, largest_packet: u16) -> Result<OwnedFd> {
     // SAFETY: ifreq is plain old data, and all zeroes is a value of it.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(NAME) {

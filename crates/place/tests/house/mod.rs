@@ -80,6 +80,7 @@ impl House {
             warrant: None,
             hold: false,
             log_bytes: None,
+            secrets: None,
         }
     }
 

@@ -73,6 +73,7 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     // It holds every file, and seals what is there.
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/export", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/setup", MEMBER),
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/checkouts", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/wake", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/sleep", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/stop", MEMBER),

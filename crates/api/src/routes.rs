@@ -57,6 +57,7 @@ pub(crate) fn documented() -> OpenApiRouter<State> {
         .routes(routes!(environments::changes_drop::handler))
         .routes(routes!(environments::export::handler))
         .routes(routes!(environments::setup::handler))
+        .routes(routes!(environments::checkout::handler))
         .routes(routes!(environments::wake::handler))
         .routes(routes!(environments::sleep::handler))
         .routes(routes!(environments::stop::handler))

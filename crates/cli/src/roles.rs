@@ -10,7 +10,7 @@ use stead_providers::local::{self, Relay, Roles};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::{host, world};
+use crate::{git_credential, host, world};
 
 /// The word that makes this program a spawner.
 const SPAWNER: &str = "spawner";
@@ -22,7 +22,10 @@ const OTHER_PROTOCOL: &str = "STEAD_PLACE_PROTOCOL";
 
 /// Runs the role that the first argument names, if it names one.
 pub fn run() -> Option<ExitCode> {
-    let mut arguments = std::env::args_os().skip(1);
+    let mut arguments = std::env::args_os();
+    if git_credential::is_meant(Path::new(&arguments.next()?)) {
+        return Some(git_credential::run(arguments.next().as_deref().and_then(|operation| operation.to_str())));
+    }
     let role = arguments.next()?;
     let mut path = || arguments.next().map(PathBuf::from);
     let done = match role.to_str()? {

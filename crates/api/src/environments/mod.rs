@@ -4,6 +4,7 @@ pub mod activity;
 pub mod changes;
 pub mod changes_drop;
 pub mod changes_keep;
+pub mod checkout;
 pub mod create;
 pub mod delete;
 pub mod egress;

@@ -86,8 +86,9 @@ fn value_of(new: &NewSecretValue) -> Result<SecretValue> {
 
 fn warnings(name: &str, value: &SecretValue) -> Vec<String> {
     let mut warnings = Vec::new();
-    if Known::is_too_short(value.bytes()) {
-        warnings.push(format!("the value of {name} is so short that it is not taken out of logs: it would be found in everything"));
+    if Known::is_weak(value.bytes()) {
+        warnings
+            .push(format!("the value of {name} is so short or plain that it is not taken out of logs: it would be found in everything"));
     }
     if value.bytes() != value.bytes().trim_ascii() {
         warnings.push(format!("the value of {name} begins or ends with white space, which is kept"));

@@ -8,6 +8,7 @@ use stead_domain::environment::{EnvironmentStatus, Purpose, TemplateId};
 use stead_domain::provider::ProviderName;
 
 use super::changes::{Changes, Drop, Keep, Setup};
+use super::checkout::Checkout;
 use super::egress::Egress;
 use super::lists::ListArguments;
 use super::secret::{BindSecret, UnbindSecret};
@@ -49,6 +50,8 @@ pub enum EnvironmentCommand {
     Posture(Reference),
     /// Run the definition's setup script
     Setup(Setup),
+    /// Put a repository into it, at one commit
+    Checkout(Checkout),
     /// Show what was written beside the workspace
     Changes(Changes),
     /// Carry what was written beside the workspace into it
@@ -130,6 +133,9 @@ pub struct Create {
     /// A repository that may be used in it; the first is the default
     #[arg(long = "repo", value_name = "OWNER/NAME")]
     pub repositories: Vec<String>,
+    /// Put the default repository into it at once
+    #[arg(long)]
+    pub checkout: bool,
     /// The name of a secret that must be there
     #[arg(long = "secret", value_name = "NAME")]
     pub secrets: Vec<String>,

@@ -1,6 +1,7 @@
 //! The command line as types; what the commands do stands in `commands`.
 
 pub mod changes;
+pub mod checkout;
 pub mod checkpoint;
 pub mod copy;
 pub mod egress;

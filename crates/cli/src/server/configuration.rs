@@ -12,6 +12,7 @@ use stead_domain::{Code, Error, Result};
 use stead_secrets::KeySource;
 
 use super::ServeOptions;
+use super::github::{self, GithubApp, Hidden};
 use crate::arguments::words;
 use crate::settings::{Surroundings, place};
 
@@ -34,6 +35,14 @@ struct File {
     egress_allow: Vec<String>,
     egress_roots: Option<PathBuf>,
     key_command: Option<String>,
+    github_app_id: Option<String>,
+    github_app_private_key: Option<Hidden>,
+    github_app_client_id: Option<String>,
+    github_app_client_secret: Option<Hidden>,
+    github_url: Option<String>,
+    github_api_url: Option<String>,
+    github_ca: Option<PathBuf>,
+    github_permissions: Option<String>,
     rate_limit: Option<u32>,
     log_format: Option<String>,
     keep_audit: Option<String>,
@@ -67,6 +76,8 @@ pub struct Configuration {
     pub key_source: KeySource,
     /// The store may be sealed with another one, and is then used without its secrets.
     pub abandon_secrets: bool,
+    /// The app by which environments get tokens, if there is one.
+    pub github: Option<GithubApp>,
     pub rate_limit: u32,
     pub log_as_json: bool,
     pub keep_audit: Duration,
@@ -137,7 +148,18 @@ impl Configuration {
             options.keep_environment_logs.or(file.keep_environment_logs).as_deref(),
         )?;
         let key_source = key_source(options.key_command.or(file.key_command), &data_dir)?;
+        let github = GithubApp::settle(github::Stated {
+            app_id: options.github_app_id.or(file.github_app_id),
+            private_key: Hidden::variable("GITHUB_APP_PRIVATE_KEY").or(file.github_app_private_key),
+            client_id: options.github_app_client_id.or(file.github_app_client_id),
+            client_secret: Hidden::variable("GITHUB_APP_CLIENT_SECRET").or(file.github_app_client_secret),
+            url: options.github_url.or(file.github_url),
+            api_url: options.github_api_url.or(file.github_api_url),
+            ca: options.github_ca.or(file.github_ca),
+            permissions: options.github_permissions.or(file.github_permissions),
+        })?;
         Ok(Self {
+            github,
             key_source,
             abandon_secrets: options.abandon_secrets,
             listen: options.listen.or(file.listen),

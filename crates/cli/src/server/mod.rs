@@ -4,6 +4,8 @@ mod abilities;
 mod backup;
 mod configuration;
 mod directory;
+mod github;
+mod inside;
 mod keys;
 mod options;
 mod sockets;

@@ -8,6 +8,7 @@ use stead_api::{Limits, Listener, Ports, State};
 use stead_app::{App, Provider, Providers, Retention, Settings};
 use stead_domain::port_origin::{PortDomain, PortOrigin};
 use stead_domain::{Context, Error, Result};
+use stead_github::Github;
 use stead_providers::local::Local;
 use stead_store::{Location, Store, StoreError, settings};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -17,13 +18,14 @@ use tracing_subscriber::EnvFilter;
 
 use super::configuration::Configuration;
 use super::directory::DataDirectory;
-use super::{abilities, keys, sockets};
+use super::github::GithubApp;
+use super::{abilities, inside, keys, sockets};
 use crate::{roles, world};
 
 /// The name under which the store keeps the id of this installation, the owner label on everything made for it.
 pub const INSTALLATION: &str = "installation";
 
-pub async fn serve(configuration: Configuration) -> Result<()> {
+pub async fn serve(mut configuration: Configuration) -> Result<()> {
     start_logging(configuration.log_as_json);
     // Nothing that the server writes is anybody else's to read.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
@@ -70,11 +72,20 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
     };
     let sealer = keys::sealer(&configuration, &store, &context).await?;
     let app = App::new(store, context.clone(), providers, sealer, app_settings, host);
+    let app = match configuration.github.take() {
+        Some(GithubApp { options, permissions }) => {
+            tracing::info!(app = options.app_id, web = %options.web, api = %options.api, "tokens for repositories come from a GitHub App");
+            app.with_git_host(Arc::new(Github::new(options, context.clone())), permissions)
+        }
+        None => app,
+    };
     app.finish_key_rotation().await?;
     if !app.seed(&user_name(), |key| directory.write("owner.key", key)).await? {
         // Another server on the same database was first: the key in our hands opens nothing.
         directory.remove("owner.key");
     }
+    // Before anything is started that may ask.
+    let asked_inside = app.git_host().map(|_| inside::open(&configuration.data_dir)).transpose()?;
     app.start_background();
 
     let shutdown = Arc::new(Notify::new());
@@ -104,8 +115,13 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
             tokio::join!(ports.tend(), stead_api::serve(listeners, stead_api::ports_router(ports.clone()), connections, stop.clone()));
         }
     };
+    let serving_inside = async {
+        if let Some(listener) = asked_inside {
+            stead_api::serve_inside(listener, app.clone(), stop.clone()).await;
+        }
+    };
     let upkeep = stop.run_until_cancelled(stead_api::keep_metrics_up(metrics));
-    tokio::join!(serving, serving_ports, upkeep, async {
+    tokio::join!(serving, serving_ports, serving_inside, upkeep, async {
         ending.wait(&shutdown).await;
         stop.cancel();
     });

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use stead_app::repositories::pass;
 use stead_app::{PlaceError, Premises};
 use stead_domain::definition::{MountAccess, NetworkAccess, PackagePolicy, SEARCH_PATH, SandboxMode, Spec, WorkspaceAccess};
 use stead_domain::ids::EnvironmentId;
@@ -37,6 +38,8 @@ pub struct Site<'a> {
     pub relay: &'a Path,
     /// What the operator lets environments reach although it is not public.
     pub reachable: &'a [String],
+    /// What git inside asks for credentials; there if this server gives any.
+    pub inside: &'a Path,
     /// The root of its own that the definition names, if it does.
     pub image: Option<&'a images::Image>,
 }
@@ -93,6 +96,9 @@ impl Site<'_> {
         let trusted = brokered::trusted(premises)?;
         let mut binds = vec![Bind { source: self.sandbox.join("runtime"), path: runtime_path, writable: true }];
         binds.extend(mounts.iter().filter(|bind| bind.path != workspace_path).cloned());
+        if asks_for_credentials(spec) && self.inside.is_dir() {
+            binds.push(Bind { source: self.inside.to_owned(), path: pass::DIRECTORY.into(), writable: false });
+        }
         Ok(Blueprint {
             environment: premises.environment,
             spec_version: premises.spec_version,
@@ -151,6 +157,13 @@ pub fn check_writable(premises: &Premises) -> Result<(), PlaceError> {
         }),
         _ => Ok(()),
     }
+}
+
+/// Whether it has repositories that somebody gives tokens for.
+fn asks_for_credentials(spec: &Spec) -> bool {
+    spec.repos
+        .as_ref()
+        .is_some_and(|repos| repos.github_installation_id.is_some() && repos.allowed.as_ref().is_some_and(|allowed| !allowed.is_empty()))
 }
 
 fn mounts(spec: &Spec, host_paths: &HostPaths) -> Result<Vec<Bind>, PlaceError> {

@@ -36,7 +36,7 @@ use host_paths::HostPaths;
 use images::Images;
 use layers::{LocalLayers, Shelf};
 use place::LocalPlace;
-pub use place::{Roles, skeleton};
+pub use place::{Roles, inside, skeleton};
 pub use relay::Relay;
 use shared_sync::SharedSync;
 use spare::Spare;

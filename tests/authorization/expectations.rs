@@ -145,8 +145,16 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/v1/projects/{project}/providers", Needs::Viewer, 200, ""),
     route("POST", "/v1/projects/{project}/providers/{name}/check", Needs::Member, 200, ""),
     route("GET", "/v1/projects/{project}/audit", Needs::Viewer, 200, ""),
+    route("GET", "/v1/projects/{project}/secrets", Needs::Viewer, 200, ""),
+    // The secret is `local`, which is no name of one: the door is passed and nothing is set.
+    route("GET", "/v1/projects/{project}/secrets/{name}", Needs::Viewer, 404, ""),
+    route("GET", "/v1/projects/{project}/secrets/{name}/versions", Needs::Viewer, 404, ""),
+    route("PUT", "/v1/projects/{project}/secrets/{name}", Needs::Member, 400, r#"{"value": "hidden-{n}"}"#),
+    route("DELETE", "/v1/projects/{project}/secrets/{name}", Needs::Owner, 404, ""),
     route("GET", "/v1/system", Needs::Operator, 200, ""),
     route("GET", "/v1/system/usage", Needs::Operator, 200, ""),
+    // A server that is given its key has to be given another one.
+    route("POST", "/v1/system/rotate-key", Needs::Operator, LET_IN, ""),
     route("POST", "/v1/system/prune", Needs::Operator, 200, r#"{"dry_run": true}"#),
     // A body that is refused: the door is passed, and the server stays for the rest of the test.
     route("POST", "/v1/system/shutdown", Needs::Operator, 400, r#"{"all": "maybe"}"#),

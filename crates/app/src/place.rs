@@ -219,7 +219,7 @@ pub struct Barrier {
     pub stop: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct StartProcess {
     pub id: ProcessId,
     pub argv: Vec<String>,
@@ -235,6 +235,13 @@ pub struct StartProcess {
     /// Nothing of its output is given up before those who follow it have taken it.
     pub hold: bool,
     pub secrets: Delivery,
+}
+
+/// Without what it is given: that holds what nobody is shown.
+impl std::fmt::Debug for StartProcess {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("StartProcess").field("id", &self.id).field("warrant", &self.warrant).finish_non_exhaustive()
+    }
 }
 
 /// How far a process has come.

@@ -12,6 +12,7 @@ use stead_domain::{Code, Error, Result};
 use stead_secrets::KeySource;
 
 use super::ServeOptions;
+use super::secret_sources::RuleText;
 use crate::arguments::words;
 use crate::settings::{Surroundings, place};
 
@@ -33,6 +34,7 @@ struct File {
     allow_host_path: Vec<PathBuf>,
     egress_allow: Vec<String>,
     key_command: Option<String>,
+    secret_sources: Vec<RuleText>,
     rate_limit: Option<u32>,
     log_format: Option<String>,
     keep_audit: Option<String>,
@@ -62,6 +64,8 @@ pub struct Configuration {
     pub egress_allow: Vec<String>,
     /// Where the master key comes from.
     pub key_source: KeySource,
+    /// Where secrets come from beside the store.
+    pub secret_sources: Vec<RuleText>,
     /// The store may be sealed with another one, and is then used without its secrets.
     pub abandon_secrets: bool,
     pub rate_limit: u32,
@@ -136,6 +140,7 @@ impl Configuration {
         let key_source = key_source(options.key_command.or(file.key_command), &data_dir)?;
         Ok(Self {
             key_source,
+            secret_sources: file.secret_sources,
             abandon_secrets: options.abandon_secrets,
             listen: options.listen.or(file.listen),
             ports_listen: PortsListen::parse(options.ports_listen.or(file.ports_listen)),

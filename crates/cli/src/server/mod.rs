@@ -6,6 +6,7 @@ mod configuration;
 mod directory;
 mod keys;
 mod options;
+mod secret_sources;
 mod sockets;
 mod start;
 

@@ -17,7 +17,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::configuration::Configuration;
 use super::directory::DataDirectory;
-use super::{abilities, keys, sockets};
+use super::{abilities, keys, secret_sources, sockets};
 use crate::{roles, world};
 
 /// The name under which the store keeps the id of this installation, the owner label on everything made for it.
@@ -63,8 +63,9 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
             log_bytes: configuration.keep_environment_logs,
         },
     };
+    let sources = secret_sources::build(&configuration.secret_sources, &|name| std::env::var(name).ok())?;
     let sealer = keys::sealer(&configuration, &store, &context).await?;
-    let app = App::new(store, context.clone(), providers, sealer, app_settings, host);
+    let app = App::new(store, context.clone(), providers, sealer, app_settings, host).with_secret_sources(sources);
     app.finish_key_rotation().await?;
     if !app.seed(&user_name(), |key| directory.write("owner.key", key)).await? {
         // Another server on the same database was first: the key in our hands opens nothing.

@@ -21,4 +21,5 @@ mod github;
 mod identity;
 mod leases;
 mod readme;
+mod secrets;
 mod workspaces;

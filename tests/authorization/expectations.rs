@@ -151,10 +151,14 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/v1/projects/{project}/providers", Needs::Viewer, 200, ""),
     route("POST", "/v1/projects/{project}/providers/{name}/check", Needs::Member, 200, ""),
     route("GET", "/v1/projects/{project}/audit", Needs::Viewer, 200, ""),
+    // The secret is `local`, which is no name of one: the door is passed and nothing is set.
     route("GET", "/v1/system", Needs::Operator, 200, ""),
     route("GET", "/v1/system/usage", Needs::Operator, 200, ""),
-    route("POST", "/v1/system/rotate-key", Needs::Operator, 200, ""),
+    // A server that is given its key has to be given another one.
+    route("POST", "/v1/system/rotate-key", Needs::Operator, LET_IN, ""),
     route("POST", "/v1/system/prune", Needs::Operator, 200, r#"{"dry_run": true}"#),
+    // It has no repositories.
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/checkouts", Needs::Member, 400, "{}"),
     // No GitHub App: the door is passed.
     route(
         "POST",

@@ -70,6 +70,12 @@ impl ServerBuilder {
                 command
             }
         };
+        // Servers on one database have one master key.
+        if self.arguments.iter().any(|argument| argument == "--database")
+            && !self.arguments.iter().any(|argument| argument == "--key-command")
+        {
+            command.env("STEAD_MASTER_KEY", "5a".repeat(32));
+        }
         command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory).args(&self.arguments);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command

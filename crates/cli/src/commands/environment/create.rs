@@ -3,7 +3,7 @@ use stead_domain::checkout::CheckoutRequest;
 use stead_domain::definition::{NetworkAccess, Spec};
 
 use super::spec::{self, Shorthand};
-use super::{github_token, view};
+use super::{checkout, github_token, view};
 use crate::arguments::environment::Create;
 use crate::definitions;
 use crate::failure::{Failure, Result};

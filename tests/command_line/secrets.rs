@@ -29,7 +29,7 @@ fn a_value_comes_from_stdin_or_a_file_and_never_from_an_argument() {
     set API_KEY (version 2); processes that begin from now on get it where it is bound
     ");
     // A file is taken as it is.
-    desk.write("value", &format!("{VALUE}\n"));
+    desk.write("value", &format!("{VALUE}\n\n"));
     assert_snapshot!(desk.run(&["secret", "set", "API_KEY", "--file", "value"]), @"
     exit code: 0
     --- stderr ---
@@ -157,7 +157,7 @@ fn a_binding_is_made_changed_and_undone() {
         found.map(|binding| binding["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!((names(true), names(false)), (vec!["A".to_owned(), "C".to_owned()], vec!["B".to_owned()]));
-    assert!(desk.done(&["env", "view", "web"]).contains("A, B (optional), C"));
+    assert!(desk.done(&["env", "view", "web"]).contains("A, C, B (optional)"));
     let version = || desk.json(&["env", "view", "web"])["spec_version"].as_u64().unwrap();
     let first = version();
     assert_snapshot!(desk.run(&["env", "bind-secret", "web", "A"]), @"

@@ -1,5 +1,6 @@
 //! What Stead needs of whoever runs processes in an environment. A provider whose sandboxes can run something has a [`Place`].
 
+use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -219,7 +220,7 @@ pub struct Barrier {
     pub stop: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct StartProcess {
     pub id: ProcessId,
     pub argv: Vec<String>,
@@ -235,6 +236,19 @@ pub struct StartProcess {
     /// Nothing of its output is given up before those who follow it have taken it.
     pub hold: bool,
     pub secrets: Delivery,
+}
+
+/// Values of secrets stand among the variables and, when a caller puts them there, among the arguments.
+impl fmt::Debug for StartProcess {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.env.iter().map(|(name, _)| name.as_str()).collect();
+        formatter
+            .debug_struct("StartProcess")
+            .field("id", &self.id)
+            .field("env", &names)
+            .field("warrant", &self.warrant)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How far a process has come.

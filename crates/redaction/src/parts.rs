@@ -73,7 +73,7 @@ fn of(text: &[u8]) -> Vec<Vec<u8>> {
     match document(text) {
         Some(document) => strings(&document, &mut parts),
         None if text.contains(&b'\n') => {
-            parts.extend(text.split(|byte| *byte == b'\n').map(bare).filter(|line| tells(line)).map(<[u8]>::to_vec))
+            parts.extend(text.split(|byte| *byte == b'\n').map(bare).filter(|line| tells(line)).map(<[u8]>::to_vec));
         }
         None => {
             parts.extend(credentials(text));

@@ -54,7 +54,7 @@ impl Delivery {
 }
 
 /// The secrets of an environment, as they are now.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Resolved {
     pub env: Vec<(String, String)>,
     pub delivery: Delivery,

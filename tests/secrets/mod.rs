@@ -3,6 +3,7 @@
 mod calls;
 mod keys;
 mod resolving;
+mod sinks;
 mod sources;
 mod vault;
 

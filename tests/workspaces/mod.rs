@@ -67,7 +67,7 @@ impl Drop for Home<'_> {
 }
 
 /// Whether this machine can make places at all; says so where it cannot.
-fn can_run(server: &Server) -> bool {
+pub fn can_run(server: &Server) -> bool {
     let http = server.http();
     let made = create(&http, json!({"name": "probe", "spec": {"sandbox": {"network_access": "disabled"}}, "allow_unenforced": true}));
     let path = format!("{ENVIRONMENTS}/{}", text(&made, "id"));

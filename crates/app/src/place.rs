@@ -99,6 +99,12 @@ pub trait Place: Send + Sync {
         Err(PlaceError::NeedsStop("this provider can make nothing stand still".to_owned()))
     }
 
+    /// From when this returns, these values are taken out of whatever is said in an environment, and replaced by what stands before each. Does
+    /// nothing when it is asleep: nobody is there to say it.
+    async fn learn(&self, _environment: EnvironmentId, _known: &[(String, SecretValue)]) -> Result<(), PlaceError> {
+        Ok(())
+    }
+
     /// What an environment is doing now; none when it is asleep.
     async fn activity(&self, environment: EnvironmentId) -> Result<Option<Activity>, PlaceError>;
 

@@ -6,9 +6,10 @@ use serde_json::Value;
 use stead_domain::environment::Environment;
 use stead_domain::ids::EnvironmentId;
 use stead_domain::repository::{self, GitCredential, GitCredentialRequest};
+use stead_domain::secret::SecretValue;
 use stead_domain::{Code, Error, Result};
 
-use super::start::holder;
+use super::start::{VARIABLE, holder};
 use super::{TokenRequest, covers, named};
 use crate::audit::{Act, record};
 use crate::leases::hold_in;
@@ -79,6 +80,7 @@ impl App {
         let host = self.git_host_or_not_configured()?;
         let held_by = holder(environment.id, warrant);
         let token = self.repositories.tokens.get(&**host, &self.context, environment.project_id, &wanted, held_by).await?;
+        self.hide_inside(environment, &token.value).await?;
         Ok(GitCredential {
             host: host.name().to_owned(),
             username: USERNAME.to_owned(),
@@ -86,6 +88,16 @@ impl App {
             expires_at: token.expires_at,
             repo_full_name: wanted.repositories.into_iter().next().unwrap_or_default(),
         })
+    }
+}
+
+impl App {
+    /// Whatever is given a token may say it: what runs in the environment is told without it from before it is given.
+    async fn hide_inside(&self, environment: &Environment, token: &SecretValue) -> Result<()> {
+        let sandbox = self.load_sandbox(environment).await?;
+        let ground = self.ground(sandbox.provider, sandbox.host_id)?;
+        let known = [(format!("***{VARIABLE}***"), token.clone())];
+        ground.place()?.learn(environment.id, &known).await.map_err(Error::from)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What Stead needs of whoever runs processes in an environment. A provider whose sandboxes can run something has a [`Place`].
 
+use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -222,7 +223,7 @@ pub struct Barrier {
     pub stop: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct StartProcess {
     pub id: ProcessId,
     pub argv: Vec<String>,
@@ -238,6 +239,13 @@ pub struct StartProcess {
     /// Nothing of its output is given up before those who follow it have taken it.
     pub hold: bool,
     pub secrets: Delivery,
+}
+
+impl fmt::Debug for StartProcess {
+    /// Variables and arguments may hold what nobody is shown.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("StartProcess").field("id", &self.id).field("warrant", &self.warrant).finish_non_exhaustive()
+    }
 }
 
 /// How far a process has come.

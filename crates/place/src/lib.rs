@@ -13,6 +13,7 @@ pub mod log;
 pub mod protocol;
 #[cfg(feature = "steward")]
 mod remains;
+pub mod secrets;
 mod socket_path;
 #[cfg(any(test, feature = "steward"))]
 mod spare_directory;

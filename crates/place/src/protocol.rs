@@ -3,6 +3,7 @@
 //! Requests have a number and get one answer with that number; notices have none. Values of variables and bytes of stdin pass through and
 //! are written down nowhere.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ use stead_domain::ports::PortOrder;
 use stead_domain::process::{ProcessExit, ProcessLimits, TerminalSize};
 
 use crate::blueprint::Blueprint;
+use crate::secrets::Secrets;
 use crate::warrant::Warrant;
 
 /// Grows when an older side would misunderstand.
@@ -21,13 +23,14 @@ use crate::warrant::Warrant;
 /// 2: `Follow`, `Unfollow`, `Errand`, and starts that hold their output.
 /// 3: `Freeze` and `Thaw`.
 /// 4: `Barrier`, and warrants.
-pub const PROTOCOL: u32 = 4;
+/// 5: starts with secrets.
+pub const PROTOCOL: u32 = 5;
 
 /// The last version that a server still speaks. A steward of it keeps what runs until that is over, and is given nothing new.
 pub const LAST: u32 = PROTOCOL - 1;
 
-/// The largest message. What is longer is not from us.
-pub const LARGEST: usize = 1 << 20;
+/// The largest message. What is longer is not from us. A start has all secrets of an environment in it, most of them twice.
+pub const LARGEST: usize = 4 << 20;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
@@ -162,12 +165,13 @@ impl Call {
             Self::Follow { .. } | Self::Unfollow { .. } | Self::Errand { .. } => 2,
             Self::Freeze { .. } | Self::Thaw => 3,
             Self::Barrier { .. } => 4,
+            Self::Start(start) if start.secrets.is_some() => 5,
             _ => 1,
         }
     }
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Start {
     pub process: ProcessId,
     pub argv: Vec<String>,
@@ -189,6 +193,22 @@ pub struct Start {
     /// How much of its output is kept; as much as is usual when it is left out, and of a steward that is older than this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_bytes: Option<u64>,
+    /// None where the environment has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secrets: Option<Box<Secrets>>,
+}
+
+impl fmt::Debug for Start {
+    /// Variables and arguments may hold what nobody is shown.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { process, warrant, secrets, .. } = self;
+        formatter
+            .debug_struct("Start")
+            .field("process", process)
+            .field("warrant", warrant)
+            .field("secrets", secrets)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -7,7 +7,6 @@ mod house;
 use house::{House, stewards_speaking};
 use stead_domain::ids::EnvironmentId;
 use stead_domain::process::ExitCause;
-use stead_place::Warrant;
 use stead_place::client::Trouble;
 use stead_place::protocol::{Answer, Call, LAST, PROTOCOL, Start};
 
@@ -63,7 +62,8 @@ async fn a_steward_of_the_last_version_really_does_not_know_the_new_calls() {
     earlier.start(&house.blueprint(environment), &start).await.unwrap();
     // Whoever made it takes it for one of its own, until it hangs up.
     let first = earlier.find(environment).await.unwrap().unwrap();
-    let call = || Call::Barrier { warrant: Warrant { fence: 1, lease: None }, stop: true };
+    let with_secrets = Start { secrets: Some(Box::default()), ..house.start("true") };
+    let call = || Call::Start(with_secrets.clone());
     assert!(matches!(first.call(call(), &[]).await, Err(Trouble::Gone)));
     assert!(matches!(earlier.call(environment, call(), &[]).await, Err(Trouble::Broken(_))));
     assert_eq!(earlier.progress(environment, start.process).await.unwrap().unwrap().exit, None);

@@ -12,7 +12,7 @@ use stead_domain::ids::{ProjectId, SecretId};
 use stead_domain::{Code, Error};
 
 pub(crate) use resolve::Resolved;
-pub use resolve::{Brokered, Delivery};
+pub use resolve::{Authority, Brokered, Delivery};
 pub use rotate::SIGNING_KEY_BELONGS_TO;
 pub use source::{SecretSource, SourceFailure, SourceRule};
 

@@ -1,5 +1,6 @@
 //! From the names of a definition to values, for one start of one process. Nothing of it is kept.
 
+use std::fmt;
 use std::time::Duration;
 
 use stead_domain::definition::{Inject, SecretBinding, SecretDelivery};
@@ -9,6 +10,7 @@ use stead_domain::secret::SecretValue;
 use stead_domain::{Code, Error, Result, hexadecimal};
 use stead_redaction::{Known, Value};
 use stead_store::secrets;
+use zeroize::Zeroize;
 
 use super::belongs_to;
 use crate::{App, Entered};
@@ -27,6 +29,8 @@ pub struct Delivery {
     pub files: Vec<(String, SecretValue)>,
     /// What leaves the place with these values instead of their placeholders.
     pub brokered: Vec<Brokered>,
+    /// What the certificate authority of the environment is made of; only where something is brokered.
+    pub authority: Option<Authority>,
     /// What has to be taken out of everything that is said inside: values, and what stands in their place.
     pub known: Vec<(String, SecretValue)>,
 }
@@ -40,6 +44,29 @@ pub struct Brokered {
     pub value: SecretValue,
     pub hosts: Vec<String>,
     pub inject: Inject,
+}
+
+/// 32 bytes that only whoever holds the server's key can make, the same for one environment each time. Whoever has them can pretend to be any
+/// host, to the programs of that environment.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Authority([u8; 32]);
+
+impl Authority {
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Authority")
+    }
+}
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
 }
 
 impl Delivery {
@@ -91,6 +118,9 @@ impl App {
                 Found::Missing => resolved.warnings.push(format!("the optional secret {} is not set", binding.name)),
                 Found::Failed(why) => resolved.warnings.push(format!("the optional secret {} could not be had: {why}", binding.name)),
             }
+        }
+        if !resolved.delivery.brokered.is_empty() {
+            resolved.delivery.authority = Some(self.authority(environment.id)?);
         }
         let bytes: usize = resolved.delivery.known.iter().map(|(_, value)| value.bytes().len()).sum();
         if bytes > MOST_BYTES {
@@ -171,6 +201,10 @@ impl App {
         }
         resolved.delivery.known.push((shown, value));
         Ok(())
+    }
+
+    fn authority(&self, environment: EnvironmentId) -> Result<Authority> {
+        self.sealer.sign(format!("certificate authority/{environment}").as_bytes()).map(Authority)
     }
 
     /// What stands for a value inside: always the same for one name of one environment, because programs write it down.

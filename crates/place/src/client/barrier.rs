@@ -37,10 +37,11 @@ impl Stewards {
 
     async fn hold_off(&self, environment: EnvironmentId, warrant: Warrant, stop: bool) -> Result<(), Trouble> {
         loop {
+            let barrier = Call::Barrier { warrant, stop };
             let connection = match self.find(environment).await {
                 // Those of other versions take nothing new, whoever asks.
                 Err(Trouble::Foreign { .. }) if !stop => return Ok(()),
-                Ok(Some(connection)) if !stop && connection.is_draining() => return Ok(()),
+                Ok(Some(connection)) if !stop && !connection.understands(&barrier) => return Ok(()),
                 Err(Trouble::Foreign { .. }) => {
                     self.kill_foreign(environment).await?;
                     continue;
@@ -51,10 +52,10 @@ impl Stewards {
                 Ok(None) => continue,
                 Ok(Some(connection)) => connection,
             };
-            // One of the last version does not know of warrants, and what it keeps cannot go on.
-            let call = if connection.is_draining() { Call::Sleep { at_once: true } } else { Call::Barrier { warrant, stop } };
-            match connection.call(call, &[]).await {
-                Ok(Answer::Done) if !connection.is_draining() => return Ok(()),
+            // One that does not know of warrants cannot go on with what it keeps.
+            let understood = connection.understands(&barrier);
+            match connection.call(if understood { barrier } else { Call::Sleep { at_once: true } }, &[]).await {
+                Ok(Answer::Done) if understood => return Ok(()),
                 // It is looked for until it has let go of its lock, so that nobody who comes now meets it.
                 Ok(_) | Err(Trouble::Gone) => tokio::time::sleep(MOMENT).await,
                 Err(trouble) => return Err(trouble),

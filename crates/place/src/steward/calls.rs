@@ -102,6 +102,9 @@ impl Steward {
         if self.leaving.is_some() || self.inside.is_over() {
             return Err(Refusal::Leaving);
         }
+        if let Some(secrets) = &start.secrets {
+            self.learn(&secrets.known)?;
+        }
         // A trace is there before the process is: whoever asks again after a crash in between finds it, and it never begins twice.
         let full = |error: io::Error| Refusal::StorageFull { message: error.to_string() };
         let noted = match &mut self.starts {
@@ -166,6 +169,10 @@ impl Steward {
         kept.may_not_write = full;
         kept.followers = (start.hold && self.protocol >= 2).then(|| Followers::expected(kept.started));
         kept.heed_followers(|_| true, kept.started);
+        if let Some(known) = self.redaction.known() {
+            // It has no output yet, so there is nothing to store.
+            let _ = kept.learn(known, &mut self.hold);
+        }
         pipes.into_iter().for_each(|(stream, pipe)| kept.reads(stream, pipe));
         kept.out_of_memory_before = events.out_of_memory;
         kept.out_of_processes_before = events.out_of_processes;

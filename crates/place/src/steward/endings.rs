@@ -70,7 +70,7 @@ impl Steward {
         let events = self.inside.events();
         let Some(kept) = self.processes.get_mut(&id) else { return };
         // A full disk holds the end back until what came before it is stored.
-        let stored = kept.drain(&mut self.hold).is_ok() && !self.hold.waiting.iter().any(|(waiting, ..)| *waiting == id);
+        let stored = kept.drain(&mut self.hold).is_ok() && !self.hold.is_waiting(id);
         let out_of_memory = events.out_of_memory > kept.out_of_memory_before && exit.signal == Some(Signal::KILL.as_raw());
         // Whoever was refused room need not say so; that it failed while there is none is what can be known.
         let refused_room = exit.code != Some(0) && self.held.as_ref().is_some_and(Held::is_full);
@@ -102,7 +102,7 @@ impl Steward {
         if !stored {
             kept.state = State::Ended(Box::new(exit));
             self.stalled_until = Some(clock::milliseconds() + FULL_DISK);
-        } else if kept.write_end(exit).is_err() {
+        } else if kept.write_end(exit, &self.hold).is_err() {
             self.stalled_until = Some(clock::milliseconds() + FULL_DISK);
         }
         // Its time was up for whatever it left behind, too.
@@ -121,7 +121,8 @@ impl Steward {
 
     pub(super) fn end_what_is_left(&mut self, cause: ExitCause) {
         for kept in self.processes.values_mut() {
-            let _ = kept.drain(&mut self.hold);
+            let drained = kept.drain(&mut self.hold);
+            let stored = drained.and(kept.forget_outputs(&mut self.hold)).is_ok() && !self.hold.is_waiting(kept.id);
             if kept.runs() {
                 let cause = kept.ended_by.unwrap_or(cause);
                 let exit = ProcessExit {
@@ -133,9 +134,13 @@ impl Steward {
                     ended_at: clock::now(),
                     limits_hit: if cause == ExitCause::DiskFull { vec!["disk".to_owned()] } else { Vec::new() },
                 };
-                let _ = kept.write_end(exit);
+                if !stored {
+                    kept.state = State::Ended(Box::new(exit));
+                    self.stalled_until = Some(clock::milliseconds() + FULL_DISK);
+                } else if kept.write_end(exit, &self.hold).is_err() {
+                    self.stalled_until = Some(clock::milliseconds() + FULL_DISK);
+                }
             }
-            kept.forget_outputs();
         }
     }
 
@@ -158,9 +163,11 @@ impl Steward {
         let now = clock::milliseconds();
         let followers = self.processes.values().filter_map(|kept| kept.followers.as_ref()?.due(now));
         let news = self.processes.values().filter_map(|kept| kept.news_due());
+        let held_back = self.processes.values().filter_map(|kept| kept.release_due());
         deadlines
             .chain(followers)
             .chain(news)
+            .chain(held_back)
             .chain(look)
             .chain(rest)
             .chain(self.prepare_at)
@@ -194,6 +201,9 @@ impl Steward {
         for kept in self.processes.values_mut() {
             began |= alone && kept.make_room();
             kept.heed_followers(|(peer, _)| self.peers.contains_key(&peer), now);
+            if kept.release(now, &mut self.hold).is_err() {
+                self.stalled_until = Some(now + FULL_DISK);
+            }
         }
         if began || self.prepare_at.is_some_and(|due| due <= now) {
             self.prepare_for_more();
@@ -270,10 +280,11 @@ impl Steward {
         for kept in self.processes.values_mut() {
             if let State::Ended(exit) = &kept.state {
                 let exit = (**exit).clone();
-                if kept.drain(&mut self.hold).is_err() || kept.write_end(exit).is_err() {
+                if kept.drain(&mut self.hold).is_err() || kept.write_end(exit, &self.hold).is_err() {
                     self.stalled_until = Some(now + FULL_DISK);
                 }
             }
+            kept.close_when_done(&self.hold);
         }
     }
 

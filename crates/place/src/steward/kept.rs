@@ -1,14 +1,15 @@
 //! One process that the steward keeps: its pipes, its log, its end.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::{io, mem};
 
-use rustix::io::Errno;
 use stead_domain::ids::ProcessId;
 use stead_domain::process::{ExitCause, OutputStream, ProcessExit};
+use stead_redaction::Known;
 
 use super::clock;
 use super::followers::{Follower, Followers};
+use super::output::{Came, Hold, Output, READ};
 use super::stdin::Stdin;
 use crate::log::{Kind, LogWriter};
 use crate::protocol::Progress;
@@ -16,9 +17,6 @@ use crate::warrant::Warrant;
 
 /// As much as a pipe can hold.
 pub const PIPE: usize = 1 << 20;
-/// How much is read at once: little at first, because most programs say little and fresh memory costs time, and more when that was not enough.
-const FIRST_READ: usize = 4 << 10;
-const READ: usize = 256 << 10;
 /// Milliseconds in which several pieces of news are one.
 const TOGETHER: u64 = 2;
 /// How long even the first of them waits: most programs are over a moment after they have said something, and then it is told once.
@@ -33,7 +31,9 @@ pub struct Kept {
     pub log: LogWriter,
     pub stdin: Stdin,
     /// Where its output comes from, until every writer is gone.
-    outputs: Vec<(OutputStream, OwnedFd)>,
+    outputs: Vec<Output>,
+    /// What is taken out of them.
+    known: Option<Known>,
     pub terminal: bool,
     pub started: u64,
     pub state: State,
@@ -79,6 +79,7 @@ impl Kept {
             log,
             stdin,
             outputs: Vec::new(),
+            known: None,
             terminal: false,
             started: clock::milliseconds(),
             state: State::Asked { peer, number: request },
@@ -97,16 +98,16 @@ impl Kept {
     }
 
     pub fn reads(&mut self, stream: OutputStream, from: OwnedFd) {
-        self.outputs.push((stream, from));
+        self.outputs.push(Output::new(stream, from, self.known.as_ref()));
     }
 
     pub fn outputs(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
-        self.outputs.iter().enumerate().map(|(at, (_, pipe))| (at, pipe.as_fd()))
+        self.outputs.iter().enumerate().map(|(at, output)| (at, output.as_fd()))
     }
 
     /// The descriptor of its terminal, for its size.
     pub fn terminal(&self) -> Option<BorrowedFd<'_>> {
-        self.outputs.first().filter(|_| self.terminal).map(|(_, master)| master.as_fd())
+        self.outputs.first().filter(|_| self.terminal).map(Output::as_fd)
     }
 
     pub fn runs(&self) -> bool {
@@ -160,31 +161,32 @@ impl Kept {
         }
     }
 
+    /// Takes these out of whatever it says from now on.
+    pub fn learn(&mut self, known: &Known, hold: &mut Hold) -> io::Result<()> {
+        self.known = Some(known.clone());
+        self.each_output(|output, id, log| output.learn(known, id, log, hold))
+    }
+
     /// Stores what has come on one output. An error says that the disk does not take it; what was read is not lost, see `hold`.
-    pub fn read_output(&mut self, at: usize, hold: &mut Hold) -> io::Result<()> {
-        let Some((stream, pipe)) = self.outputs.get(at) else { return Ok(()) };
-        let stream = *stream;
-        let mut finished = false;
-        match rustix::io::read(pipe, hold.buffer()) {
-            Ok(0) => finished = true,
-            Ok(length) => {
-                let kind = Kind::Output(stream);
-                if let Err(error) = self.log.append(kind, clock::now(), &hold.buffer[..length]) {
-                    hold.waiting.push((self.id, stream, hold.buffer[..length].to_vec()));
-                    return Err(error);
-                }
-                hold.took(length);
-                self.has_news();
-            }
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            // A terminal says this when its last program is gone.
-            Err(_) => finished = true,
+    pub fn read_output(&mut self, at: usize, hold: &mut Hold) -> io::Result<Came> {
+        let Some(output) = self.outputs.get_mut(at) else { return Ok(Came::Nothing) };
+        let came = output.read(self.id, &mut self.log, hold)?;
+        match came {
+            Came::Nothing => {}
+            Came::Bytes => self.has_news(),
+            Came::End => self.end_output(at, hold)?,
         }
-        if finished {
-            self.outputs.remove(at);
-            self.close_when_done();
+        Ok(came)
+    }
+
+    fn end_output(&mut self, at: usize, hold: &mut Hold) -> io::Result<()> {
+        let before = self.log.end();
+        let finished = self.outputs.remove(at).finish(self.id, &mut self.log, hold);
+        if self.log.end() > before {
+            self.has_news();
         }
-        Ok(())
+        self.close_when_done(hold);
+        finished
     }
 
     /// Stores what is there already, without waiting: what a program wrote before it ended comes before its end. A child that it left
@@ -192,18 +194,45 @@ impl Kept {
     pub fn drain(&mut self, hold: &mut Hold) -> io::Result<()> {
         for at in (0..self.outputs.len()).rev() {
             for _ in 0..PIPE / READ * 3 {
-                let before = (self.log.end(), self.outputs.len());
-                self.read_output(at, hold)?;
-                if (self.log.end(), self.outputs.len()) == before || self.outputs.len() < before.1 {
+                if self.read_output(at, hold)? != Came::Bytes {
                     break;
                 }
             }
         }
-        Ok(())
+        // What a child goes on with may be the rest of it.
+        self.each_output(|output, id, log| output.release(id, log, hold))
+    }
+
+    /// When something that is held back is due to be shown.
+    pub fn release_due(&self) -> Option<u64> {
+        self.outputs.iter().filter_map(|output| output.release_at).min()
+    }
+
+    pub fn release(&mut self, now: u64, hold: &mut Hold) -> io::Result<()> {
+        if self.release_due().is_none_or(|due| now < due) {
+            return Ok(());
+        }
+        self.each_output(|output, id, log| match output.release_at {
+            Some(due) if due <= now => output.release(id, log, hold),
+            _ => Ok(()),
+        })
+    }
+
+    /// Has each of them say something; the first error of all.
+    fn each_output(&mut self, mut act: impl FnMut(&mut Output, ProcessId, &mut LogWriter) -> io::Result<()>) -> io::Result<()> {
+        let before = self.log.end();
+        let mut outcome = Ok(());
+        for output in &mut self.outputs {
+            outcome = act(output, self.id, &mut self.log).and(outcome);
+        }
+        if self.log.end() > before {
+            self.has_news();
+        }
+        outcome
     }
 
     /// Writes the end down; from here on it may be told.
-    pub fn write_end(&mut self, exit: ProcessExit) -> io::Result<()> {
+    pub fn write_end(&mut self, exit: ProcessExit, hold: &Hold) -> io::Result<()> {
         if let Err(error) = self.log.exit(clock::now(), &exit) {
             self.state = State::Ended(Box::new(exit));
             return Err(error);
@@ -211,12 +240,13 @@ impl Kept {
         self.state = State::Over(Box::new(exit));
         self.stdin.close();
         self.has_news();
-        self.close_when_done();
+        self.close_when_done(hold);
         Ok(())
     }
 
-    fn close_when_done(&mut self) {
-        if self.outputs.is_empty() && matches!(self.state, State::Over(_)) && !self.closed {
+    /// Nothing more comes of it, and all that came is stored.
+    pub fn close_when_done(&mut self, hold: &Hold) {
+        if self.outputs.is_empty() && matches!(self.state, State::Over(_)) && !self.closed && !hold.is_waiting(self.id) {
             // Only a convenience for readers: without it they ask once more.
             let _ = self.log.append(Kind::Closed, clock::now(), &[]);
             self.closed = true;
@@ -225,40 +255,12 @@ impl Kept {
     }
 
     /// No writer is left: the place is gone.
-    pub fn forget_outputs(&mut self) {
-        self.outputs.clear();
-        self.close_when_done();
-    }
-}
-
-/// Where outputs are read to, and what the disk has not taken yet.
-pub struct Hold {
-    /// Empty until something is read.
-    buffer: Vec<u8>,
-    pub waiting: Vec<(ProcessId, OutputStream, Vec<u8>)>,
-}
-
-impl Hold {
-    pub fn new() -> Self {
-        Self { buffer: Vec::new(), waiting: Vec::new() }
-    }
-
-    fn buffer(&mut self) -> &mut [u8] {
-        if self.buffer.is_empty() {
-            self.buffer = vec![0; FIRST_READ];
+    pub fn forget_outputs(&mut self, hold: &mut Hold) -> io::Result<()> {
+        let mut outcome = Ok(());
+        while let Some(last) = self.outputs.len().checked_sub(1) {
+            outcome = outcome.and(self.end_output(last, hold));
         }
-        &mut self.buffer
-    }
-
-    /// So much was read: there is likely to be more when it filled everything.
-    fn took(&mut self, length: usize) {
-        if length == self.buffer.len() && length < READ {
-            self.buffer = vec![0; READ];
-        }
-    }
-
-    /// Nothing is read for a while.
-    pub fn rest(&mut self) {
-        self.buffer = Vec::new();
+        self.close_when_done(hold);
+        outcome
     }
 }

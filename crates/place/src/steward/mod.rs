@@ -12,7 +12,9 @@ mod errands;
 mod followers;
 mod inside;
 mod kept;
+mod output;
 mod peer;
+mod redaction;
 mod starts;
 mod stdin;
 mod stillness;
@@ -35,8 +37,10 @@ use self::egress::Egress;
 use self::errands::Errands;
 use self::inside::Inside;
 pub use self::inside::clear_group;
-use self::kept::{Hold, Kept};
+use self::kept::Kept;
+use self::output::Hold;
 use self::peer::Peer;
+use self::redaction::Redaction;
 use self::starts::Starts;
 use self::stillness::Stillness;
 use crate::blueprint::Blueprint;
@@ -84,6 +88,7 @@ struct Steward {
     /// The latest version of the definition that it was told of, whether the place is as it says or not.
     heard_version: u64,
     hold: Hold,
+    redaction: Redaction,
     /// Until then no output is read, because the disk does not take it.
     stalled_until: Option<u64>,
     last_sync: u64,
@@ -239,7 +244,8 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
         heard,
         errands: Errands::default(),
         heard_version: 0,
-        hold: Hold::new(),
+        hold: Hold::default(),
+        redaction: Redaction::default(),
         stalled_until: None,
         last_sync: clock::milliseconds(),
         last_look: clock::milliseconds(),
@@ -415,6 +421,10 @@ impl Steward {
     }
 
     fn answer(&mut self, peer: u64, number: u64, answer: Answer) {
+        let answer = match answer {
+            Answer::Refused(refusal) => Answer::Refused(self.redaction.without(refusal)),
+            answer => answer,
+        };
         if let Some(asking) = self.peers.get_mut(&peer)
             && asking.answer(number, answer).is_err()
         {

@@ -81,6 +81,7 @@ impl House {
             warrant: None,
             hold: false,
             log_bytes: None,
+            secrets: None,
         }
     }
 

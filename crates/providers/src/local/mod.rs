@@ -20,6 +20,7 @@ mod projects;
 mod relay;
 mod removal;
 mod said;
+mod secrets;
 mod shared_sync;
 mod spare;
 mod stack;

@@ -34,6 +34,7 @@ use super::layers::Shelf;
 use super::projects::{self, Projects};
 use super::relay::Relay;
 use super::said::{cut_off, out_of_turn, port_problem, said};
+use super::secrets;
 use super::stack::Stack;
 
 type Result<T, E = PlaceError> = std::result::Result<T, E>;
@@ -274,7 +275,7 @@ impl Place for LocalPlace {
             process: process.id,
             argv: process.argv.clone(),
             cwd: process.cwd.clone(),
-            env: process.env.clone(),
+            env: secrets::variable(environment).into_iter().chain(process.env.iter().cloned()).collect(),
             stdin_open: process.stdin_open,
             terminal: process.terminal,
             timeout_milliseconds: process.timeout.map(|timeout| timeout.as_millis() as u64),
@@ -282,6 +283,7 @@ impl Place for LocalPlace {
             warrant: Some(presented(process.warrant)),
             hold: process.hold,
             log_bytes: Some(self.log_bytes),
+            secrets: secrets::sent(environment, process)?,
         };
         let mut blueprint = self.prepare(environment).await?;
         let mut started = self.stewards.start(&blueprint, &start).await;

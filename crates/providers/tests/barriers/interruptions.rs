@@ -97,7 +97,7 @@ pub fn other_versions(directory: &Path) -> Result<(), String> {
         until("nothing is left of it", || !run.exists());
         let before = next.sizes();
         let cause = next.end_of(&premises, start.id).exit.unwrap().cause;
-        assert!(matches!(cause, ExitCause::Lost | ExitCause::Signaled), "{cause:?}");
+        assert!(matches!(cause, ExitCause::Lost | ExitCause::Fenced), "{cause:?}");
         assert!(matches!(next.run(next.place().start(&premises, &next.start(start.warrant, "true"))), Err(PlaceError::Fenced)));
         next.works(&premises, new);
         assert_eq!(next.sizes(), before);

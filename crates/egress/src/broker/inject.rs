@@ -159,7 +159,7 @@ mod tests {
             (Some(Scheme::Bearer), format!("token {STANDS}"), format!("token {STANDS}")),
             (Some(Scheme::Basic), basic(&format!("{STANDS}:y")), basic("correct horse/é:y")),
             (Some(Scheme::Basic), basic(STANDS).trim_end_matches('=').to_owned(), basic("correct horse/é")),
-            (Some(Scheme::Basic), bearer.clone(), bearer.clone()),
+            (Some(Scheme::Basic), bearer.clone(), bearer),
             (Some(Scheme::Basic), format!("Basic {STANDS}"), format!("Basic {STANDS}")),
             (Some(Scheme::Raw), format!("key={STANDS};{STANDS}"), "key=correct horse/é;correct horse/é".to_owned()),
             (Some(Scheme::Raw), "nothing".to_owned(), "nothing".to_owned()),
@@ -175,7 +175,7 @@ mod tests {
         let elsewhere = format!("/{STANDS}?key={STANDS}");
         let headers = [("x-api-key", STANDS), ("cookie", STANDS), ("referer", STANDS), ("proxy-authorization", STANDS)];
         let (target, values, used) = injected(one(), &elsewhere, &headers).unwrap();
-        assert_eq!((target, used), (elsewhere.clone(), 0));
+        assert_eq!((target, used), (elsewhere, 0));
         assert!(values.iter().all(|value| value == STANDS));
         let own = BrokeredText { header: Some("X-Api-Key".to_owned()), ..one() };
         let (_, values, used) = injected(own, "/", &[("authorization", STANDS), ("x-api-key", STANDS)]).unwrap();

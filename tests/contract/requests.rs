@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::shapes::{ENVIRONMENT, ENVIRONMENT_LIST};
+use super::shapes::{ACQUIRE_RESULT, ENVIRONMENT, ENVIRONMENT_LIST, ERROR, EXEC_RESULT, LEASE};
 use crate::api::world::{ENVIRONMENTS, expect, text};
 use crate::support::{Reply, Server};
 
@@ -48,6 +48,44 @@ fn the_published_clients_requests_are_answered_as_it_expects() {
     let last = expect(&send(&server, "DELETE", &path, ""), 200);
     ENVIRONMENT.check(&last);
     assert_eq!(last["status"], "destroyed");
+}
+
+/// They send neither a token nor a key for a repetition, and cannot renew.
+#[test]
+fn an_environment_is_acquired_worked_in_and_released_by_the_published_client() {
+    let server = Server::builder().with(&["--provider-alias", "sprites=local"]).start();
+    let acquire = format!("{ENVIRONMENTS}/acquire");
+    let recorded =
+        r#"{"name":"e1","provider":"sprites","template_id":"coding-default","purpose":"debug","holder_id":"me","holder_type":"manual"}"#;
+    let made = expect(&send(&server, "POST", &acquire, recorded), 200);
+    ACQUIRE_RESULT.check(&made);
+    let (environment, lease) = (&made["environment"], &made["lease"]);
+    let id = text(environment, "id");
+    assert_eq!((&lease["holder_id"], &lease["holder_type"], &lease["purpose"]), (&json!("me"), &json!("manual"), &json!("debug")));
+    assert_eq!((&environment["purpose"], &lease["status"]), (&json!("debug"), &json!("active")));
+    let left = lease["expires_in_ms"].as_u64().unwrap();
+    assert!(left > 3_500_000 && left <= 3_600_000, "an hour for whoever cannot renew: {left}");
+    let path = format!("{ENVIRONMENTS}/{id}");
+    assert!(expect(&send(&server, "GET", &path, ""), 200)["lease_expires_at"].is_string());
+
+    let again = send(&server, "POST", &acquire, &format!(r#"{{"environment_id":"{id}","lease_ttl":"30m"}}"#));
+    ERROR.check(&expect(&again, 409));
+    let written = send(&server, "PUT", &format!("{path}/files"), r#"{"content":"hello","path":"a/b.txt"}"#);
+    assert_eq!((written.status, written.body.len()), (204, 0));
+    let ran = expect(&send(&server, "POST", &format!("{path}/exec"), r#"{"command":["cat","a/b.txt"]}"#), 200);
+    EXEC_RESULT.check(&ran);
+    assert_eq!((&ran["stdout"], &ran["exit_code"]), (&json!("hello"), &json!(0)));
+
+    let release = format!("{ENVIRONMENTS}/leases/{}/release", text(lease, "id"));
+    let released = expect(&send(&server, "POST", &release, ""), 200);
+    LEASE.check(&released);
+    assert_eq!(released["status"], "released");
+    assert_eq!(expect(&send(&server, "POST", &release, ""), 200), released);
+    let held = format!(r#"{{"environment_id":"{id}","holder_id":"me","holder_type":"automation","lease_ttl":"30m"}}"#);
+    let next = expect(&send(&server, "POST", &acquire, &held), 200);
+    ACQUIRE_RESULT.check(&next);
+    assert_eq!((&next["lease"]["holder_type"], next["environment"].get("held_by").is_some()), (&json!("automation"), true));
+    ERROR.check(&expect(&send(&server, "POST", &format!("{ENVIRONMENTS}/leases/lse_0/release"), ""), 404));
 }
 
 #[test]

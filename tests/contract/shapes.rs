@@ -10,6 +10,8 @@ pub enum Kind {
     Flag,
     /// A whole number from 1.
     Count,
+    /// Any whole number.
+    Whole,
     Object,
     /// Up to 50 texts.
     Texts,
@@ -29,7 +31,7 @@ pub struct Shape {
     pub ours: &'static [(&'static str, Kind)],
 }
 
-use Kind::{Count, Flag, List, Nested, Object, OneOf, OneOfOr, Tags, Text, Texts, Time};
+use Kind::{Count, Flag, List, Nested, Object, OneOf, OneOfOr, Tags, Text, Texts, Time, Whole};
 
 pub static ENVIRONMENT: Shape = Shape {
     name: "Environment",
@@ -72,13 +74,61 @@ pub static ENVIRONMENT: Shape = Shape {
         ("last_error", Text),
         ("destroyed_at", Time),
     ],
-    ours: &[("project_id", Text), ("sandbox_id", Text), ("fingerprint", Text), ("allow_unenforced", Flag)],
+    ours: &[("project_id", Text), ("sandbox_id", Text), ("fingerprint", Text), ("allow_unenforced", Flag), ("held_by", Object)],
 };
 
 pub static ENVIRONMENT_LIST: Shape = Shape {
     name: "EnvironmentListResponse",
     required: &[("items", List(&ENVIRONMENT)), ("has_more", Flag)],
     optional: &[("next_cursor", Text)],
+    ours: &[],
+};
+
+pub static LEASE: Shape = Shape {
+    name: "EnvironmentLease",
+    required: &[
+        ("id", Text),
+        ("environment_id", Text),
+        ("status", OneOf(&["active", "released", "expired", "revoked"])),
+        ("acquired_at", Time),
+    ],
+    optional: &[
+        ("holder_type", OneOf(&["none", "run", "worker_session", "service", "agent", "automation", "loop", "manual"])),
+        ("holder_id", Text),
+        ("purpose", OneOf(&["implementation", "review", "verification", "preview", "debug", "worker", "custom"])),
+        ("expires_at", Time),
+        ("released_at", Time),
+    ],
+    ours: &[
+        ("sandbox_id", Text),
+        ("stage", OneOf(&["fencing", "active", "stopping"])),
+        ("mode", OneOf(&["exclusive", "shared"])),
+        ("bind", OneOf(&["principal", "token"])),
+        ("fence", Count),
+        ("principal_id", Text),
+        ("holder", Text),
+        ("note", Text),
+        ("at_release", OneOf(&["keep", "checkpoint", "clean", "destroy"])),
+        ("expires_in_ms", Count),
+        ("renew_after_ms", Count),
+        ("max_expires_in_ms", Count),
+        ("clean", Flag),
+        ("token", Text),
+        ("previous", Object),
+    ],
+};
+
+pub static ACQUIRE_RESULT: Shape = Shape {
+    name: "EnvironmentAcquireResult",
+    required: &[("environment", Nested(&ENVIRONMENT)), ("lease", Nested(&LEASE))],
+    optional: &[],
+    ours: &[],
+};
+
+pub static EXEC_RESULT: Shape = Shape {
+    name: "EnvironmentExecResult",
+    required: &[("stdout", Text), ("stderr", Text), ("exit_code", Whole)],
+    optional: &[],
     ours: &[],
 };
 
@@ -148,6 +198,7 @@ impl Kind {
             Text => value.is_string(),
             Time => value.as_str().is_some_and(is_time),
             Flag => value.is_boolean(),
+            Whole => value.is_i64() || value.is_u64(),
             Count => value.as_u64().is_some_and(|number| number >= 1),
             Object => value.is_object(),
             Texts => value.as_array().is_some_and(|items| items.len() <= 50 && items.iter().all(Value::is_string)),

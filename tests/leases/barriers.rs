@@ -9,7 +9,7 @@ use crate::api::world::{expect, refused, text};
 use crate::support::{Http, Server};
 
 /// Leaves something that writes for ever: it has left its session and its parent, ignores signals, and one of them stands still.
-const ZOO: &str = r#"
+pub const ZOO: &str = r#"
     for number in 1 2; do
         setsid sh -c 'trap "" TERM INT HUP; while :; do echo x >> /workspace/zoo; sleep 0.02; done' >/dev/null 2>&1 &
     done
@@ -23,13 +23,13 @@ fn size(scene: &Scene, who: &Http, token: Option<&str>) -> u64 {
 
 /// What is there does not grow any more.
 #[track_caller]
-fn stands_still(scene: &Scene, who: &Http, token: Option<&str>) {
+pub fn stands_still(scene: &Scene, who: &Http, token: Option<&str>) {
     let before = size(scene, who, token);
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(size(scene, who, token), before, "something still writes");
 }
 
-fn quick() -> Value {
+pub fn quick() -> Value {
     json!({ "lease": { "lock_delay": "0s" } })
 }
 

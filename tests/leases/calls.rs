@@ -44,6 +44,9 @@ fn one_holds_it_and_others_are_told_who_and_what_to_do() {
         refused(&act(&scene.ann, lease, "renew", None, json!({})), 410, "lease_lost");
         let next = scene.acquire(&scene.ben, json!({}));
         assert_eq!((&next["fence"], &next["previous"]["holder"], &next["previous"]["clean"]), (&json!(2), &json!("ann"), &json!(true)));
+        let before = next["previous"].clone();
+        let released = scene.release(&scene.ben, &next);
+        assert_eq!(released["previous"], before, "nobody comes before itself");
         let history = expect(&scene.owner.get(&scene.path("/leases")), 200);
         assert_eq!(history["items"].as_array().unwrap().len(), 2);
     });

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{LEASES, Scene, act, until};
-use crate::api::world::{ENVIRONMENTS, expect, text};
+use crate::api::world::{ENVIRONMENTS, expect, refused, text};
 use crate::support::Server;
 
 fn checkpoints(scene: &Scene) -> Vec<Value> {
@@ -73,6 +73,43 @@ fn what_an_unclean_end_left_is_sealed_before_the_next_holder_where_the_definitio
     let made = checkpoints(&scene);
     assert_eq!((made.len(), &made[0]["reason"]), (1, &json!("before_takeover")));
     assert_eq!(scene.printed(&scene.ben, None, "cat f"), "half\n", "and it is still there");
+}
+
+/// What cannot be done at the end is tried three times. Then nobody is let in before somebody has looked at it and said so.
+#[test]
+fn what_cannot_be_done_at_the_end_sets_the_environment_aside_until_it_is_tried_again() {
+    let server = Server::start();
+    let scene = Scene::new(&server, json!({ "lease": { "lock_delay": "0s" } }));
+    let sandbox = text(&expect(&scene.owner.get(&scene.path("")), 200), "sandbox_id");
+    let lease = scene.acquire(&scene.ann, json!({ "at_release": "checkpoint" }));
+    expect(&scene.shell(&scene.ann, None, "echo one > f"), 200);
+    expect(&scene.ann.post(&scene.path("/checkpoints"), json!({})), 201);
+    expect(&scene.exec(&scene.ann, None, &["true"]), 200);
+    expect(&scene.ann.post(&scene.path("/stop"), json!({})), 200);
+    // Whether there is anything to seal is told by what lies below, and that is gone.
+    let sealed = server.path().join("sandboxes").join(sandbox).join("workspace");
+    let away = sealed.with_file_name("away");
+    std::fs::rename(&sealed, &away).unwrap();
+
+    let set_aside = |reply: &crate::support::Reply| {
+        let details = refused(reply, 409, "environment_quarantined");
+        assert!(!text(&details, "reason").is_empty() && text(&details, "suggestion").contains("stead env reconcile web"), "{details}");
+    };
+    set_aside(&act(&scene.ann, &lease, "release", None, json!({})));
+    set_aside(&scene.ask(&scene.ben, json!({})));
+    set_aside(&scene.exec(&scene.ben, None, &["true"]));
+
+    std::fs::rename(&away, &sealed).unwrap();
+    expect(&scene.owner.send("POST", &scene.path("/reconcile"), &[], None), 200);
+    let ticket = scene.ask(&scene.ben, json!({ "wait": "1m" }));
+    if ticket.status == 202 {
+        let id = text(&ticket.json()["ticket"], "id");
+        until("the next holder", || scene.ben.get(&format!("{}/{id}?wait=5s", super::TICKETS)).status == 200);
+    } else {
+        expect(&ticket, 200);
+    }
+    assert_eq!(scene.printed(&scene.ben, None, "cat f"), "one\n");
+    assert_eq!(scene.lease(&text(&lease, "id"))["status"], "released");
 }
 
 #[test]

@@ -141,18 +141,18 @@ impl World {
 }
 
 /// The machine's clock as this server sees it has gone on by so many seconds.
-fn jumped(seconds: u64) -> Vec<String> {
+pub fn jumped(seconds: u64) -> Vec<String> {
     ["unshare", "--time", "--boottime", &seconds.to_string(), "--fork", "--kill-child"].map(str::to_owned).to_vec()
 }
 
-fn can_jump() -> bool {
+pub fn can_jump() -> bool {
     let mut command = std::process::Command::new("unshare");
     command.args(["--time", "--boottime", "5", "--fork", "true"]).process_group(0);
     command.output().is_ok_and(|output| output.status.success())
 }
 
 /// The one before dies a moment after what it was started through.
-fn start_again(directory: &Arc<TempDir>, wrapper: &[String]) -> Server {
+pub fn start_again(directory: &Arc<TempDir>, wrapper: &[String]) -> Server {
     let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
     for _ in 0..200 {
         let builder = Server::builder().on(Arc::clone(directory));

@@ -2,6 +2,7 @@
 
 mod barriers;
 mod calls;
+mod clocks;
 mod endings;
 mod hand_overs;
 mod linear;

@@ -14,8 +14,10 @@ mod door;
 mod environments;
 mod files;
 mod framing;
+mod github;
 mod health;
 mod identity;
+mod inside;
 mod leases;
 mod limits;
 mod listen;
@@ -42,6 +44,7 @@ use stead_domain::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+pub use inside::{Answer as InsideAnswer, Question as InsideQuestion, serve_inside};
 pub use limits::Limits;
 pub use listen::{Listener, Peer, serve};
 pub use metrics::{install as install_metrics, keep_up as keep_metrics_up};

@@ -15,7 +15,7 @@ use crate::file_changes::Noted;
 use crate::leases::Right;
 use crate::patience::within;
 use crate::place::Errand;
-use crate::processes::{check_usable, premises};
+use crate::processes::check_usable;
 use crate::{App, Entered};
 
 /// What was found of a list.
@@ -213,7 +213,7 @@ impl App {
         let noted = self.note_change(entered, &environment, order, right.as_ref()).await?;
         let warrant = right.as_ref().map(|right| right.warrant);
         let errand = match ground.place() {
-            Ok(place) => within(place.errand(&premises(&environment), warrant, order)).await.map_err(Error::from),
+            Ok(place) => within(place.errand(&self.premises(&environment)?, warrant, order)).await.map_err(Error::from),
             Err(error) => Err(error),
         };
         match (errand, noted) {

@@ -20,6 +20,7 @@ pub mod processes;
 mod provider;
 mod providers;
 mod reconcile;
+pub mod repositories;
 pub mod sandboxes;
 pub mod secrets;
 mod seed;
@@ -47,6 +48,7 @@ pub use provider::{
     Provider, ProviderError, Resource, UnpackedArchive, View, Wanted,
 };
 pub use providers::Providers;
+pub use repositories::{GitFailure, GitHost, GithubSession, InstallationToken, Login, TokenRequest, UserToken};
 pub use secrets::{SecretSource, SourceFailure, SourceRule};
 pub use settings::{Retention, Settings};
 
@@ -64,6 +66,8 @@ pub trait Sealer: Send + Sync {
     fn rewrap(&self, belongs_to: &[u8], sealed: &[u8]) -> stead_domain::Result<Vec<u8>>;
     /// From now on another key seals; those before it still open. It may wait for somebody.
     fn next_key(&self) -> stead_domain::Result<()>;
+    /// From now on the key with this id seals, where it can be had; whether it can. It may wait for somebody.
+    fn use_key(&self, id: &str) -> stead_domain::Result<bool>;
     /// Nothing is sealed by another key than the present one any more.
     fn forget_older_keys(&self) -> stead_domain::Result<()>;
 }
@@ -76,6 +80,7 @@ pub struct App {
     pub(crate) providers: Arc<Providers>,
     pub(crate) sealer: Arc<dyn Sealer>,
     pub(crate) secret_sources: Arc<Vec<SourceRule>>,
+    pub(crate) repositories: repositories::Repositories,
     pub(crate) settings: Arc<Settings>,
     pub(crate) host: HostId,
     /// One piece of work on an environment's sandbox at a time.
@@ -112,6 +117,7 @@ impl App {
             providers: Arc::new(providers),
             sealer,
             secret_sources: Arc::default(),
+            repositories: repositories::Repositories::default(),
             settings: Arc::new(settings),
             host,
             locks: Arc::new(KeyedLocks::default()),

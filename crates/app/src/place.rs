@@ -13,6 +13,7 @@ use stead_domain::files::{FileOrder, FileWord};
 use stead_domain::ids::{EnvironmentId, LeaseId, ProcessId, SandboxId};
 use stead_domain::ports::ListeningPort;
 use stead_domain::process::{OutputStream, ProcessExit, ProcessLimits, TerminalSize};
+use stead_domain::secret::SecretValue;
 use stead_domain::{Code, Error, Timestamp};
 use tokio::net::TcpStream;
 
@@ -197,6 +198,8 @@ pub struct Premises {
     pub name: String,
     pub spec: Spec,
     pub spec_version: u64,
+    /// What the environment's own certificate authority is made of, where secrets are brokered for it.
+    pub authority: Option<SecretValue>,
     /// What cannot be held may be left out. Otherwise it is not to be made at all.
     pub allow_unenforced: bool,
 }

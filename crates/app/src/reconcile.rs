@@ -124,7 +124,10 @@ impl App {
                 Err(error) if !error.is_recoverable() && error.code() != Code::EnvironmentOnOtherHost => self.fail(id, &error).await,
                 outcome => outcome,
             },
-            EnvironmentStatus::Destroying => self.remove(id).await,
+            EnvironmentStatus::Destroying => {
+                self.revoke_tokens_of_environment(id);
+                self.remove(id).await
+            }
             _ => Ok(environment),
         }
     }

@@ -94,6 +94,7 @@ impl App {
             idempotency: None,
             lease: None,
             lease_ended: None,
+            github: None,
         };
         let entered = Entered { caller, project: project.id, handle: project.handle, role: Role::Owner };
         let new = NewEnvironment {

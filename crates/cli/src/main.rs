@@ -8,6 +8,7 @@ mod connection;
 mod definitions;
 mod exit_status;
 mod failure;
+mod git_credential;
 mod host;
 mod invocation;
 mod printer;

@@ -10,6 +10,8 @@ text_enum! {
         /// A connection was opened; its end is a second entry with the same `connection`.
         Allowed = "allowed",
         Refused = "refused",
+        /// Secrets were put into requests of an allowed connection; told once for each set of them.
+        Brokered = "brokered",
         /// An allowed connection is over.
         Closed = "closed",
     }
@@ -33,6 +35,9 @@ pub struct EgressEntry {
     /// What the program itself named, where that is why it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named: Option<String>,
+    /// The names of the secrets that were brokered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
     /// Where the connection really went.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,

@@ -72,8 +72,10 @@ codes! {
     WrongOffset, "wrong_offset", 409, 3, "The file does not end where the request says; `details.size` says where it does.";
     FileFailed, "file_failed", 409, 3, "The file could not be read or written; the message holds what the kernel said.";
     InvalidArchive, "invalid_archive", 400, 2, "The body is no archive, is cut off, is not what its digests say, or holds an entry that may not be unpacked; `details.path` names it.";
+    GithubLoginFailed, "github_login_failed", 400, 2, "The way to GitHub and back was not one that this server began for this browser, or is over.";
     Unauthorized, "unauthorized", 401, 5, "No credential, or one that is unknown, expired or revoked.";
     Forbidden, "forbidden", 403, 5, "The caller's role does not allow this.";
+    RepositoryNotAllowed, "repository_not_allowed", 403, 5, "The definition does not let the environment use that repository; `details.repository` names it.";
     NotFound, "not_found", 404, 4, "There is nothing of that id or name that the caller may see.";
     MethodNotAllowed, "method_not_allowed", 405, 2, "The address exists but not with this method.";
     Conflict, "conflict", 409, 3, "The present state does not allow this.";
@@ -97,6 +99,12 @@ codes! {
     SecretMissing, "secret_missing", 409, 3, "A secret that the definition requires is not set; `details.name` names it. Nothing was started.";
     SecretUnusable, "secret_unusable", 409, 3, "A secret's value cannot be delivered as its binding says; `details.name` names it.";
     MasterKeyMismatch, "master_key_mismatch", 409, 3, "What is in the store was sealed with another master key than the one that this server has.";
+    GithubIdentityRequired, "github_identity_required", 403, 5, "This is told to a user of GitHub alone: sign in at `/api/auth/github/login`, or send `X-GitHub-Token`. An API key of this server is none.";
+    GithubProofRequired, "github_proof_required", 403, 5, "Whoever gives an environment an installation or repositories of one must be shown them by GitHub; send `X-GitHub-Token` with the request, or sign in.";
+    GitUnavailable, "git_unavailable", 409, 3, "There is no credential to give: the server has no GitHub App, or the definition names no installation.";
+    GithubNotInstalled, "github_not_installed", 409, 3, "The installation that the definition names is none of the server's GitHub App, or is there no more.";
+    GithubForbidden, "github_forbidden", 409, 3, "GitHub refuses a token of the installation, as it does when that is suspended.";
+    GithubRepositoryMissing, "github_repository_missing", 409, 3, "A repository that the definition allows is not in the installation, or a permission that is asked for is not granted to it.";
     SandboxInUse, "sandbox_in_use", 409, 3, "Live environments use the sandbox.";
     LastOwner, "last_owner", 409, 3, "A project keeps at least one owner.";
     IdempotencyInProgress, "idempotency_in_progress", 409, 3, "The first request with this Idempotency-Key has not ended.";
@@ -112,6 +120,9 @@ codes! {
     HeadersTooLarge, "headers_too_large", 431, 2, "The request's headers are larger than the server takes.";
     RateLimitExceeded, "rate_limit_exceeded", 429, 1, "Too many requests with one key; `Retry-After` says when to go on.";
     Internal, "internal", 500, 1, "A fault of Stead's; the log has it under the request id.";
+    GithubNotConfigured, "github_not_configured", 501, 1, "The server has no GitHub App; its operator sets `GITHUB_APP_ID` and `GITHUB_APP_PRIVATE_KEY`.";
+    GithubAppRejected, "github_app_rejected", 502, 1, "GitHub does not accept the server's GitHub App: another key, another id, or a clock that is wrong.";
+    GithubFailed, "github_failed", 502, 1, "GitHub did not answer, answered something else, or asks to come back later.";
     ProviderFailed, "provider_failed", 502, 1, "The provider answered with an error.";
     SecretUnavailable, "secret_unavailable", 502, 1, "Where a secret comes from did not answer, or refused; `details.name` names it.";
     PortFailed, "port_failed", 502, 1, "What listens on the port hung up, takes no connection, or answered what is no HTTP.";
@@ -274,6 +285,17 @@ impl Error {
         }
         ErrorBody { error: ErrorContent { code: self.0.code.as_str().to_owned(), message: self.0.message.clone(), details: Some(details) } }
     }
+
+    /// The body of a reply on `/api`.
+    pub fn plain_body(&self, request_id: Option<&str>) -> PlainErrorBody {
+        let mut context = self.0.details.clone();
+        if let Some(request_id) = request_id {
+            context.insert("request_id".to_owned(), Value::from(request_id));
+        }
+        let (code, message) = (self.0.code.as_str().to_owned(), self.0.message.clone());
+        let (suggestion, recoverable) = (self.0.suggestion.clone(), self.0.recoverable);
+        PlainErrorBody { error: PlainErrorContent { code, message, suggestion, recoverable, context } }
+    }
 }
 
 impl fmt::Display for Error {
@@ -283,6 +305,24 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// The error body of `/api`: what stands in `details` on `/v1` stands beside the code, and everything else in `context`.
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PlainErrorBody {
+    pub error: PlainErrorContent,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PlainErrorContent {
+    pub code: String,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+    pub recoverable: bool,
+    /// `request_id`, and what the code adds.
+    #[schema(value_type = Object)]
+    pub context: Map<String, Value>,
+}
 
 /// The error body of `/v1`.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::ids::{ApiKeyId, LeaseId, PrincipalId, ProjectId, RequestId};
+use crate::secret::SecretValue;
 use crate::time::Timestamp;
 
 text_enum! {
@@ -84,6 +85,8 @@ pub struct Caller {
     pub lease: Option<LeaseId>,
     /// How that lease ended, if it has: whoever presents it changes nothing any more.
     pub lease_ended: Option<String>,
+    /// A token of the caller's own at GitHub, if one came with the request: what it shows there is shown by it.
+    pub github: Option<SecretValue>,
 }
 
 /// An `Idempotency-Key`, and what the request was.

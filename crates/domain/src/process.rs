@@ -50,6 +50,8 @@ text_enum! {
     pub enum ProcessPurpose {
         /// The definition's setup script.
         Setup = "setup",
+        /// A repository that is put into the environment.
+        Checkout = "checkout",
     }
 }
 

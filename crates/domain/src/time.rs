@@ -46,6 +46,12 @@ impl Timestamp {
         text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
     }
 
+    /// As HTTP writes it in `Date`: `Sun, 06 Nov 1994 08:49:37 GMT`.
+    pub fn from_http_date(text: &str) -> Option<Self> {
+        let parsed = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+        Some(Self::from_microseconds(parsed.as_microsecond()))
+    }
+
     /// How long after `earlier` this is; zero when it is not.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -99,6 +105,13 @@ mod tests {
         assert_eq!(time.plus(Duration::from_secs(1)).since(time), Duration::from_secs(1));
         assert_eq!(time.since(time.plus(Duration::from_secs(1))), Duration::ZERO);
         assert_eq!("2026-05-04T12:00:00+02:00".parse::<Timestamp>().unwrap().to_string(), "2026-05-04T10:00:00.000000Z");
+    }
+
+    #[test]
+    fn a_date_of_http_is_read() {
+        let time = Timestamp::from_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
+        assert_eq!(time.to_the_second(), "1994-11-06T08:49:37Z");
+        assert!(Timestamp::from_http_date("yesterday").is_none() && Timestamp::from_http_date("").is_none());
     }
 
     #[test]

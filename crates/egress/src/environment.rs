@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::address::normalised;
-use crate::broker::BrokerText;
+use crate::broker::{Broker, BrokerText, InvalidBroker, Trust};
 use crate::host::{Host, HostName};
 use crate::journal::{Decision, Entry, Journal};
 use crate::limits::Limits;
@@ -28,6 +28,8 @@ pub struct Shared {
     pub resolver: Arc<dyn Resolver>,
     pub journal: Journal,
     pub randomness: Arc<dyn Randomness>,
+    /// Whom hosts are believed by, where the relay speaks to them itself.
+    pub trust: Trust,
     pub slots: Arc<Semaphore>,
     pub connections: AtomicU64,
     /// A lookup cannot be broken off; nobody waits for one that nobody wants any more.
@@ -35,9 +37,9 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(limits: Limits, resolver: Arc<dyn Resolver>, journal: Journal, randomness: Arc<dyn Randomness>) -> Arc<Self> {
+    pub fn new(limits: Limits, resolver: Arc<dyn Resolver>, journal: Journal, randomness: Arc<dyn Randomness>, trust: Trust) -> Arc<Self> {
         let slots = Arc::new(Semaphore::new(limits.all_connections));
-        Arc::new(Self { limits, resolver, journal, randomness, slots, connections: AtomicU64::new(1), lookups: TaskTracker::new() })
+        Arc::new(Self { limits, resolver, journal, randomness, trust, slots, connections: AtomicU64::new(1), lookups: TaskTracker::new() })
     }
 }
 
@@ -45,7 +47,7 @@ pub struct Environment {
     pub id: Arc<str>,
     pub shared: Arc<Shared>,
     policy: watch::Sender<Arc<Policy>>,
-    broker: watch::Sender<Option<Arc<BrokerText>>>,
+    broker: watch::Sender<Option<Arc<Broker>>>,
     names: Mutex<SyntheticNames>,
     slots: Arc<Semaphore>,
     lookups: Arc<Semaphore>,
@@ -83,10 +85,28 @@ impl Environment {
         self.policy.send_replace(Arc::new(policy));
     }
 
-    /// Requests that come from now on are brokered so.
-    pub fn set_broker(&self, broker: BrokerText) -> Result<(), String> {
+    pub fn broker(&self) -> Option<Arc<Broker>> {
+        self.broker.borrow().clone()
+    }
+
+    pub fn is_brokered(&self, expected: &Expected) -> bool {
+        self.broker.borrow().as_ref().is_some_and(|broker| broker.covers(&expected.host, expected.port).is_some())
+    }
+
+    /// Requests that come from now on are brokered so. What nothing is brokered for any more is closed.
+    pub fn set_broker(&self, text: &BrokerText) -> Result<(), InvalidBroker> {
+        let broker = Broker::parse(&self.id, text, self.broker().as_deref())?;
         self.broker.send_replace(Some(Arc::new(broker)));
         Ok(())
+    }
+
+    /// Waits until nothing is brokered for a host any more.
+    pub async fn until_unbrokered(&self, expected: &Expected) {
+        let mut changes = self.broker.subscribe();
+        while self.is_brokered(expected) {
+            // The sender lives as long as we do.
+            let _ = changes.changed().await;
+        }
     }
 
     /// Runs until it is done or the environment is removed.

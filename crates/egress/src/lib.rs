@@ -1,6 +1,7 @@
 //! What leaves an environment.
 
 pub mod address;
+pub mod authority;
 pub mod broker;
 pub mod control;
 pub mod dns;

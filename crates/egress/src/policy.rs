@@ -50,9 +50,9 @@ enum Pattern {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Rule {
+pub(crate) struct Rule {
     pattern: Pattern,
-    port: Option<u16>,
+    pub(crate) port: Option<u16>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Policy {
 }
 
 impl Rule {
-    fn parse(text: &str) -> Result<Self, InvalidRule> {
+    pub(crate) fn parse(text: &str) -> Result<Self, InvalidRule> {
         let invalid = |cause| InvalidRule { rule: text.chars().take(300).collect(), cause };
         if let Some(rest) = text.strip_prefix("*.") {
             let (name, port) = match rest.split_once(':') {
@@ -134,6 +134,10 @@ impl Rule {
         }
         let (host, port) = Host::parse_authority(text).map_err(invalid)?;
         Ok(Self { pattern: Pattern::Exact(host), port })
+    }
+
+    pub(crate) fn matches(&self, host: &Host) -> bool {
+        self.pattern.matches(host)
     }
 
     fn takes_port(&self, port: u16) -> bool {

@@ -44,6 +44,23 @@ pub enum Reason {
     SlowStart,
     #[error("the proxy request is not one that is known here")]
     UnknownProxyRequest,
+    // By what is brokered.
+    #[error("a secret is brokered for this host, and without TLS only where the binding names the port")]
+    PlainHttp,
+    #[error("a secret is brokered for this host, and only HTTP is spoken to it")]
+    NotHttp,
+    #[error("the program does not trust the environment's certificate authority; see docs/broker.md")]
+    NotTrustedInside,
+    #[error("the value of a secret cannot stand where its binding puts it")]
+    UnusableValue,
+    #[error("the reply is compressed although that was not asked for, and cannot be looked into")]
+    EncodedReply,
+    #[error("the host's certificate is not one that this machine trusts")]
+    CertificateUntrusted,
+    #[error("TLS with the host failed")]
+    TlsFailed,
+    #[error("the host broke off, or did not speak HTTP")]
+    UpstreamBroken,
     // By what is there.
     #[error("too many connections at once")]
     TooManyConnections,
@@ -60,6 +77,8 @@ pub enum Reason {
     Broken,
     #[error("the policy no longer allows it")]
     PolicyChanged,
+    #[error("nothing is brokered for the host any more")]
+    BrokerChanged,
     #[error("the environment is gone")]
     EnvironmentRemoved,
 }

@@ -12,6 +12,7 @@ use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::broker::Trust;
 use crate::control;
 use crate::environment::Shared;
 use crate::journal::{Journal, JournalOptions};
@@ -24,13 +25,15 @@ pub struct Options {
     pub journal: JournalOptions,
     pub limits: Limits,
     pub resolver: Arc<dyn Resolver>,
+    /// A file of root certificates that are believed besides the system's, where secrets are brokered.
+    pub roots: Option<PathBuf>,
 }
 
 impl Options {
     /// What a host uses: its own resolver, and two files of 4 MiB per environment.
     pub fn new(directory: PathBuf, journal: PathBuf) -> Self {
         let journal = JournalOptions { directory: journal, largest_file: 4 << 20 };
-        Self { directory, journal, limits: Limits::default(), resolver: Arc::new(HostResolver) }
+        Self { directory, journal, limits: Limits::default(), resolver: Arc::new(HostResolver), roots: None }
     }
 }
 
@@ -50,13 +53,15 @@ pub async fn run(options: Options, context: Context, stop: CancellationToken) ->
         let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(|source| RunError::Directory { path: path.clone(), source })?;
     }
+    // It holds values that are in no file, and is not to leave them in one.
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     let lock = lock(&options.directory)?;
     let path = control::socket_path(&options.directory);
     let listener = listen(&path).map_err(|source| RunError::Socket { path: path.clone(), source })?;
     let tasks = TaskTracker::new();
     let journal = Journal::start(options.journal, context.clock, &tasks);
     let limits = Limits { all_connections: options.limits.all_connections.min(affordable_connections()), ..options.limits };
-    let shared = Shared::new(limits, options.resolver, journal, context.randomness);
+    let shared = Shared::new(limits, options.resolver, journal, context.randomness, Trust::new(options.roots));
     control::serve(listener, shared, stop).await;
     // Only ours: the directory may have been removed and made again for another relay meanwhile.
     if is_at(&lock, &options.directory.join(LOCK)) {

@@ -3,6 +3,8 @@
 
 mod support;
 
+#[path = "egress/broker/mod.rs"]
+mod broker;
 #[path = "egress/control.rs"]
 mod control;
 #[path = "egress/hostile.rs"]

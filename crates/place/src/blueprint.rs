@@ -60,6 +60,9 @@ pub struct Blueprint {
     /// The first of its ids on the outside, where root makes it: no two environments have the same.
     #[serde(default)]
     pub identity: Option<u32>,
+    /// An authority that is believed inside, besides those that the system believes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusted: Option<Trusted>,
     /// Processes inside may look into each other.
     #[serde(default)]
     pub allow_ptrace: bool,
@@ -67,6 +70,26 @@ pub struct Blueprint {
     pub env: Vec<(String, String)>,
     /// Asleep after so long without a process.
     pub idle_milliseconds: u64,
+}
+
+/// Who is believed inside: everybody that the system does, and the environment's own authority.
+pub const TRUST_BUNDLE: &str = "/run/stead-trust/ca-certificates.crt";
+/// The authority alone, for programs that add to what they know.
+pub const TRUST_AUTHORITY: &str = "/run/stead-trust/authority.crt";
+/// The bundle as Java has it.
+pub const TRUST_KEYSTORE: &str = "/run/stead-trust/cacerts";
+
+/// The certificate of an authority. Two of the same key are the same: each is signed anew.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Trusted {
+    pub certificate: String,
+    pub fingerprint: String,
+}
+
+impl PartialEq for Trusted {
+    fn eq(&self, other: &Self) -> bool {
+        self.fingerprint == other.fingerprint
+    }
 }
 
 /// What belongs to a project of the filesystem is bounded together.

@@ -4,13 +4,15 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::automaton::Automaton;
-use crate::build::{Pattern, build};
+use crate::trie::{Pattern, Trie};
 use crate::{Detector, Redactor, forms, parts, view};
 
 /// The shortest value that is looked for. A shorter one would be found in places that have nothing to do with it: logs would be ruined, and
 /// would tell the value to whoever sees where.
 pub const SHORTEST: usize = 6;
+
+/// The fewest different bytes of a value that is looked for. What has fewer is a ruler, a row of zeros, or no secret.
+const FEWEST_DIFFERENT: usize = 4;
 
 /// Line breaks in a row that are looked past, if no value has more: one, as it is written on any system.
 const LONGEST_RUN: usize = 2;
@@ -33,7 +35,7 @@ impl fmt::Debug for Value<'_> {
 pub struct Known(Arc<Inner>);
 
 struct Inner {
-    automaton: Automaton,
+    trie: Trie,
     replacements: Vec<Arc<str>>,
     patterns: usize,
     longest: usize,
@@ -54,32 +56,45 @@ impl Default for Known {
 }
 
 impl Known {
-    /// Values that are too short are left out. Of two with the same bytes, the first names both.
+    /// Values that are weak are left out. Of two with the same bytes, the first names both.
     pub fn new<'a>(values: impl IntoIterator<Item = Value<'a>>) -> Self {
-        let values: Vec<Value<'a>> = values.into_iter().filter(|value| !Self::is_too_short(value.bytes)).collect();
+        let values: Vec<Value<'a>> = values.into_iter().filter(|value| !Self::is_weak(value.bytes)).collect();
         let run = values.iter().map(|value| 2 * view::longest_run(value.bytes)).max().unwrap_or_default().max(LONGEST_RUN);
         let replacements: Vec<Arc<str>> = values.iter().map(|value| value.replacement.into()).collect();
         let known = Self::of(patterns(&values), replacements.clone(), run);
-        // A replacement may hold a value, such as the word "secret". It is known too, as what it is, and so it stays.
-        let own: Vec<Pattern> = (0..).zip(&values).filter(|(_, value)| known.contains(value.replacement.as_bytes())).map(itself).collect();
+        let own = known.own(&values);
         if own.is_empty() {
             return known;
         }
-        let mut patterns = patterns(&values);
-        patterns.splice(0..0, own);
-        Self::of(patterns, replacements, run)
+        Self::of([own, patterns(&values)].into_iter().flatten().collect(), replacements, run)
+    }
+
+    /// A replacement may hold a value, such as the word "secret". It is known too, as what it is, and so it stays.
+    fn own(&self, values: &[Value<'_>]) -> Vec<Pattern> {
+        let holds = |(_, value): &(u32, &Value<'_>)| self.contains(value.replacement.as_bytes());
+        (0..).zip(values).filter(holds).map(itself).collect()
+    }
+
+    /// All patterns, those that decide first.
+    #[cfg(test)]
+    pub(crate) fn looked_for(&self, values: &[Value<'_>]) -> Vec<Pattern> {
+        [self.own(values), patterns(values)].into_iter().flatten().collect()
     }
 
     fn of(patterns: Vec<Pattern>, replacements: Vec<Arc<str>>, run: usize) -> Self {
         let longest = patterns.iter().map(|pattern| pattern.bytes.len()).max().unwrap_or_default() * (1 + run);
         let count = patterns.len();
-        Self(Arc::new(Inner { automaton: build(patterns), replacements, patterns: count, longest, run }))
+        Self(Arc::new(Inner { trie: Trie::new(patterns), replacements, patterns: count, longest, run }))
     }
 
-    /// Whether a value is not looked for, because it is shorter than six bytes, line breaks and white space around it not counted. Whoever
-    /// stores one is to be told.
-    pub fn is_too_short(value: &[u8]) -> bool {
-        view::without_breaks(value.trim_ascii()).len() < SHORTEST
+    /// Whether a value is not looked for, because it is shorter than six bytes, line breaks and white space around it not counted, or has
+    /// fewer than four different ones. Whoever stores one is to be told.
+    pub fn is_weak(value: &[u8]) -> bool {
+        let bare = view::without_breaks(value.trim_ascii());
+        let mut different = bare.clone();
+        different.sort_unstable();
+        different.dedup();
+        bare.len() < SHORTEST || different.len() < FEWEST_DIFFERENT
     }
 
     /// Whether there is nothing to look for.
@@ -94,7 +109,7 @@ impl Known {
 
     /// The bytes of memory that it takes, however many clones there are.
     pub fn size(&self) -> usize {
-        self.0.automaton.size() + self.0.replacements.iter().map(|replacement| replacement.len() + size_of::<Arc<str>>()).sum::<usize>()
+        self.0.trie.size() + self.0.replacements.iter().map(|replacement| replacement.len() + size_of::<Arc<str>>()).sum::<usize>()
     }
 
     /// A whole text without its values.
@@ -124,8 +139,8 @@ impl Known {
         Detector::new(self.clone()).push(bytes)
     }
 
-    pub(crate) fn automaton(&self) -> &Automaton {
-        &self.0.automaton
+    pub(crate) fn trie(&self) -> &Trie {
+        &self.0.trie
     }
 
     pub(crate) fn run(&self) -> usize {
@@ -138,12 +153,14 @@ impl Known {
 }
 
 /// Values before parts of values: where both are the same, the name of the whole one is the better.
-fn patterns(values: &[Value<'_>]) -> Vec<Pattern> {
+pub(crate) fn patterns(values: &[Value<'_>]) -> Vec<Pattern> {
     let (mut whole, mut of_parts) = (Vec::new(), Vec::new());
     for (number, value) in (0..).zip(values) {
         for (index, part) in parts::all(value.bytes).iter().enumerate() {
             let patterns = if index == 0 { &mut whole } else { &mut of_parts };
-            patterns.extend(forms::all(part).into_iter().map(|(bytes, folds)| Pattern { bytes, value: number, folds }));
+            for (piece, stands) in parts::pieces(part) {
+                patterns.extend(forms::all(piece, stands).into_iter().map(|(bytes, folds)| Pattern { bytes, value: number, folds }));
+            }
         }
     }
     whole.append(&mut of_parts);

@@ -15,8 +15,6 @@
 //! assert_eq!(out, b"using [secret:TOKEN]\n");
 //! ```
 
-mod automaton;
-mod build;
 mod detector;
 mod forms;
 mod known;
@@ -24,6 +22,9 @@ mod parts;
 mod regions;
 mod start;
 mod stream;
+#[cfg(test)]
+mod tests;
+mod trie;
 mod view;
 
 pub use detector::Detector;

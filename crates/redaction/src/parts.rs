@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value as Json;
 
+use crate::forms::Stands;
 use crate::known::SHORTEST;
 
 /// The shortest line of a text, and string of a document, that is looked for by itself. Shorter ones are words of ordinary logs.
@@ -12,6 +13,33 @@ pub const SHORTEST_PART: usize = 8;
 const SHORTEST_USER: usize = 16;
 /// Parts of parts: a document in a document, with a key of many lines, one of which holds a URL.
 const DEPTH: usize = 4;
+
+/// What is longer than a line is looked for in pieces of this length: what is held back, and how many forms there are, stays small however
+/// long a value is. A line of base64 with its line break fits.
+const PIECE: usize = 80;
+/// How much of the next piece belongs to one: where two are found one after the other, whatever the encoding, they overlap and are one.
+const OVERLAP: usize = 8;
+/// Lines shorter than this are taken together.
+const SHORTEST_LINE: usize = 16;
+
+/// A text in pieces, each with the beginning of the next. They begin where lines do, as the lines by themselves.
+pub fn pieces(text: &[u8]) -> Vec<(&[u8], Stands)> {
+    if text.len() <= PIECE + OVERLAP {
+        return vec![(text, Stands::Alone)];
+    }
+    // A character is not cut.
+    let whole = |at: usize| (at..at + 4).find(|at| text.get(*at).is_none_or(|byte| byte & 0xc0 != 0x80)).unwrap_or(at).min(text.len());
+    let (mut pieces, mut from) = (Vec::new(), 0);
+    while text.len() - from > PIECE + OVERLAP {
+        let line = text[from + SHORTEST_LINE..from + PIECE].iter().position(|byte| *byte == b'\n');
+        let next = whole(line.map_or(from + PIECE, |at| from + SHORTEST_LINE + at + 1));
+        pieces.push((&text[from..whole(next + OVERLAP)], Stands::Before));
+        from = next;
+    }
+    pieces.push((&text[whole(from.min(text.len() - 4 * OVERLAP))..], Stands::Last));
+    pieces.retain(|(piece, _)| tells(piece));
+    pieces
+}
 
 /// The value itself, without what stands around it, and then its parts.
 pub fn all(value: &[u8]) -> Vec<Vec<u8>> {
@@ -45,7 +73,7 @@ fn of(text: &[u8]) -> Vec<Vec<u8>> {
     match document(text) {
         Some(document) => strings(&document, &mut parts),
         None if text.contains(&b'\n') => {
-            parts.extend(text.split(|byte| *byte == b'\n').map(bare).filter(|line| tells(line)).map(<[u8]>::to_vec))
+            parts.extend(text.split(|byte| *byte == b'\n').map(bare).filter(|line| tells(line)).map(<[u8]>::to_vec));
         }
         None => {
             parts.extend(credentials(text));

@@ -42,12 +42,9 @@ impl Regions {
         self.0.iter().map(|region| region.end.saturating_sub(region.start.max(position))).sum()
     }
 
-    /// Positions count from there from now on.
-    pub fn shift(&mut self, by: usize) {
-        for region in &mut self.0 {
-            region.start = region.start.saturating_sub(by);
-            region.end = region.end.saturating_sub(by);
-        }
+    /// How many end after a position.
+    pub fn after(&self, position: usize) -> usize {
+        self.0.len() - self.0.partition_point(|region| region.end <= position)
     }
 }
 

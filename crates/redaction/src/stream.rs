@@ -3,7 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::automaton::{ENDS, Place};
+use zeroize::Zeroize;
+
 use crate::known::Known;
 use crate::regions::{Region, Regions};
 use crate::start::GRAM;
@@ -20,22 +21,19 @@ pub(crate) enum Part<'a> {
 
 /// Replaces known values in a stream.
 ///
-/// Only what may be the beginning of one is held back. Positions count from the first byte of that; bytes that went out already but may
-/// still turn out to be a beginning are kept too.
+/// Only what may be the beginning of one is held back. Bytes that went out already but may still turn out to be a beginning are kept too.
+/// Positions count from the beginning of the stream.
 pub struct Redactor {
     known: Known,
-    /// The stream from there on.
+    /// The end of the stream, from the first byte on that may be the beginning of a value; and where that is.
     kept: Vec<u8>,
+    kept_at: usize,
+    /// The same without line breaks.
     view: View,
-    /// Bytes at the front of `kept` and of the view that nobody needs any more.
-    spent: (usize, usize),
-    /// How far the view was read, and where in the automaton that has led; the root is where nothing has begun.
-    read: usize,
-    place: Place,
     regions: Regions,
     /// Up to there everything went out.
     gone: usize,
-    found: u64,
+    replaced: u64,
 }
 
 impl fmt::Debug for Redactor {
@@ -44,19 +42,16 @@ impl fmt::Debug for Redactor {
     }
 }
 
+impl Drop for Redactor {
+    fn drop(&mut self) {
+        self.kept.zeroize();
+        self.view.bytes.zeroize();
+    }
+}
+
 impl Redactor {
     pub fn new(known: Known) -> Self {
-        Self {
-            known,
-            kept: Vec::new(),
-            view: View::default(),
-            spent: (0, 0),
-            read: 0,
-            place: Place::default(),
-            regions: Regions::default(),
-            gone: 0,
-            found: 0,
-        }
+        Self { known, kept: Vec::new(), kept_at: 0, view: View::default(), regions: Regions::default(), gone: 0, replaced: 0 }
     }
 
     /// Takes what comes next, and appends what can be told by now.
@@ -88,110 +83,105 @@ impl Redactor {
 
     /// The stream has ended: what is held back goes out. Another one may begin.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
-        self.flush(self.kept.len(), &[], 0, &mut |part| append(part, &[], out));
-        self.restart();
+        self.flush(self.kept_at + self.kept.len(), &[], 0, &mut |part| append(part, &[], out));
+        self.kept.clear();
+        self.view.clear();
+        self.regions = Regions::default();
+        (self.kept_at, self.gone) = (0, 0);
     }
 
     /// Bytes that came and are not yet told.
     pub fn held(&self) -> usize {
-        self.kept.len() - self.gone.max(self.spent.0)
+        (self.kept_at + self.kept.len()).saturating_sub(self.gone)
     }
 
-    /// How often a value was found.
+    /// How often a value was replaced, or is going to be.
     pub fn found(&self) -> u64 {
-        self.found
+        self.replaced + self.regions.after(self.gone) as u64
     }
 
     /// When nothing has come for a while: what is held back goes out, such as the end of a prompt, unless more than `at_most` bytes of what
     /// may be a value were shown by that. Values that are whole are replaced. What went out is not forgotten: when it turns out to be the
     /// beginning of a value, the rest is replaced, and no more than `at_most` bytes of a value are ever shown, however slowly it comes.
     pub fn release(&mut self, at_most: usize, out: &mut Vec<u8>) {
-        let shown = self.kept.len() - self.spent.0 - self.regions.covered_from(self.spent.0);
-        if shown <= at_most {
-            self.flush(self.kept.len(), &[], 0, &mut |part| append(part, &[], out));
+        if self.kept.len() - self.regions.covered_from(self.kept_at) <= at_most {
+            self.flush(self.kept_at + self.kept.len(), &[], 0, &mut |part| append(part, &[], out));
         }
     }
 
     /// Looks for other values from now on, and for those in what is held back. What was found by then stays replaced.
     pub fn learn(&mut self, known: Known, out: &mut Vec<u8>) {
-        let kept = self.kept.split_off(self.spent.0);
-        let (regions, gone) = (std::mem::take(&mut self.regions), self.gone);
-        let spent = self.restart();
-        (self.known, self.regions, self.gone) = (known, regions, gone);
-        self.count_from(spent);
-        self.feed(&kept, &mut |part| append(part, &kept, out));
+        self.known = known;
+        let mut kept = std::mem::take(&mut self.kept);
+        self.view.clear();
+        self.take_in(&kept, 0, &mut |part| append(part, &kept, out));
+        kept.zeroize();
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Part<'_>)) {
-        if self.known.is_empty() && self.kept.is_empty() && self.gone == 0 && self.regions.first().is_none() {
+        if self.known.is_empty() && self.kept.is_empty() {
             return sink(Part::Given(0..bytes.len()));
         }
         for (index, piece) in bytes.chunks(PIECE).enumerate() {
-            self.view.extend(piece, self.known.run());
-            self.read();
-            let begun = self.read - self.place.depth as usize;
-            let end = self.kept.len() + piece.len();
-            let start = if begun == self.view.bytes.len() { end } else { self.view.place(begun) };
-            self.flush(start, piece, index * PIECE, sink);
-            self.keep(piece, start, begun);
+            self.take_in(piece, index * PIECE, sink);
         }
     }
 
-    /// Reads the view to its end.
-    fn read(&mut self) {
+    fn take_in(&mut self, piece: &[u8], offset: usize, sink: &mut dyn FnMut(Part<'_>)) {
+        self.view.extend(piece, self.known.run());
+        let begun = self.look_through();
+        let start = if begun == self.view.bytes.len() { self.kept.len() + piece.len() } else { self.view.place(begun) };
+        self.flush(self.kept_at + start, piece, offset, sink);
+        match start.checked_sub(self.kept.len()) {
+            Some(from) => {
+                self.kept.clear();
+                self.kept.extend_from_slice(&piece[from..]);
+            }
+            None => {
+                self.kept.drain(..start);
+                self.kept.extend_from_slice(piece);
+            }
+        }
+        self.kept_at += start;
+        self.view.forget(begun);
+    }
+
+    /// Finds what there is in the view, and says from where on it may be the beginning of more.
+    fn look_through(&mut self) -> usize {
         let known = self.known.clone();
-        let automaton = known.automaton();
-        loop {
-            if self.place.depth == 0 {
-                let Some((position, node)) = automaton.starts.find(&self.view.bytes, self.read) else {
-                    self.read = self.view.bytes.len() - automaton.beginning(&self.view.bytes[self.read..]);
-                    return;
-                };
-                self.place = Place { node, depth: GRAM as u32 };
-                self.read = position + GRAM;
-            }
-            loop {
-                let Some(byte) = self.view.bytes.get(self.read) else { return };
-                let next = automaton.step(self.place, *byte).and_then(|place| {
-                    self.read += 1;
-                    if automaton.has(place.node, ENDS) {
-                        self.find(&known, place.node);
-                    }
-                    automaton.settled(place)
-                });
-                self.place = next.unwrap_or_default();
-                // Nothing that is four bytes long is a beginning; what is shorter may become one.
-                if next.is_none() {
-                    self.read -= GRAM - 1;
-                    break;
+        let (trie, view) = (known.trie(), &self.view);
+        let (mut from, mut begun) = (0, None);
+        while let Some((position, node)) = trie.starts.find(&view.bytes, from) {
+            let mut longest = None;
+            let goes_on = trie.walk(&view.bytes[position..], node, |length, end| {
+                let (start, until) = (view.place(position), view.place(position + length - 1) + 1);
+                if end.folds || until - start == length {
+                    longest = Some((start..until, end.value));
                 }
+            });
+            if let Some((span, value)) = longest {
+                let (start, end) = (self.kept_at + span.start, self.kept_at + span.end);
+                self.regions.insert(Region { start, end, replacement: known.replacement(value) });
             }
-        }
-    }
-
-    /// Something ends at this node. The longest counts; what is broken into lines counts only if it may be.
-    fn find(&mut self, known: &Known, node: u32) {
-        for end in known.automaton().ends(node) {
-            let length = end.length as usize;
-            let region = self.view.place(self.read - length)..self.view.place(self.read - 1) + 1;
-            if end.folds || region.len() == length {
-                self.found += 1;
-                self.regions.insert(Region { start: region.start, end: region.end, replacement: known.replacement(end.value) });
-                return;
+            if goes_on && begun.is_none() {
+                begun = Some(position);
             }
+            from = position + 1;
         }
+        let rest = &view.bytes[from.max((view.bytes.len() + 1).saturating_sub(GRAM)).min(view.bytes.len())..];
+        begun.unwrap_or(view.bytes.len() - trie.beginning(rest))
     }
 
     /// Everything before `limit` is certain, and goes out. `piece` follows what is kept, and begins at `offset` of what was given.
     fn flush(&mut self, limit: usize, piece: &[u8], offset: usize, sink: &mut dyn FnMut(Part<'_>)) {
+        let (kept_at, given_at) = (self.kept_at, self.kept_at + self.kept.len());
         let clean = |range: Range<usize>, sink: &mut dyn FnMut(Part<'_>)| {
-            let kept = self.kept.len();
-            if range.start < kept.min(range.end) {
-                sink(Part::Other(&self.kept[range.start..kept.min(range.end)]));
+            if range.start < given_at.min(range.end) {
+                sink(Part::Other(&self.kept[range.start - kept_at..given_at.min(range.end) - kept_at]));
             }
-            if range.end > range.start.max(kept) {
-                debug_assert!(range.end - kept <= piece.len());
-                sink(Part::Given(offset + range.start.max(kept) - kept..offset + range.end - kept));
+            if range.end > range.start.max(given_at) {
+                debug_assert!(range.end - given_at <= piece.len());
+                sink(Part::Given(offset + range.start.max(given_at) - given_at..offset + range.end - given_at));
             }
         };
         while let Some(region) = self.regions.first().filter(|region| region.start < limit) {
@@ -203,49 +193,13 @@ impl Redactor {
             }
             if region.end > self.gone {
                 self.gone = region.end;
+                self.replaced += 1;
                 sink(Part::Other(region.replacement.as_bytes()));
             }
             self.regions.remove_first();
         }
         clean(self.gone..limit, sink);
         self.gone = self.gone.max(limit);
-    }
-
-    /// Keeps what may be a beginning. Much of it is not moved for every byte that comes.
-    fn keep(&mut self, piece: &[u8], start: usize, begun: usize) {
-        self.spent = (start, begun);
-        match start.checked_sub(self.kept.len()) {
-            Some(from) => {
-                self.kept.clear();
-                self.kept.extend_from_slice(&piece[from..]);
-            }
-            None => {
-                self.kept.extend_from_slice(piece);
-                if start <= self.kept.len() / 2 {
-                    return;
-                }
-                self.kept.drain(..start);
-            }
-        }
-        self.view.forget(begun);
-        self.read -= begun;
-        self.spent = (0, 0);
-        self.count_from(start);
-    }
-
-    /// Positions count from there from now on.
-    fn count_from(&mut self, start: usize) {
-        self.regions.shift(start);
-        self.gone = self.gone.saturating_sub(start);
-    }
-
-    /// As at the beginning of a stream; says from where positions have counted.
-    fn restart(&mut self) -> usize {
-        self.kept.clear();
-        self.view.clear();
-        self.regions = Regions::default();
-        (self.read, self.gone, self.place) = (0, 0, Place::default());
-        std::mem::take(&mut self.spent).0
     }
 }
 

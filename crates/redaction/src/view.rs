@@ -14,9 +14,6 @@ pub fn longest_run(bytes: &[u8]) -> usize {
     bytes.split(|byte| !is_break(*byte)).map(<[u8]>::len).max().unwrap_or_default()
 }
 
-/// Looked at together: as many as the compiler compares at once.
-const BLOCK: usize = 32;
-
 /// A part of the stream without its line breaks, and where they were.
 #[derive(Default)]
 pub struct View {
@@ -30,29 +27,23 @@ pub struct View {
 impl View {
     /// More than `most` line breaks in a row are not left out: no pattern goes on after so many, and nothing is held back for it.
     pub fn extend(&mut self, piece: &[u8], most: usize) {
-        let (blocks, rest) = piece.as_chunks::<BLOCK>();
-        for block in blocks {
-            if block.iter().fold(false, |found, byte| found | is_break(*byte)) {
-                self.extend_each(block, most);
-            } else {
-                self.bytes.extend_from_slice(block);
+        let mut from = 0;
+        for at in memchr::memchr2_iter(b'\n', b'\r', piece) {
+            if from < at {
+                self.bytes.extend_from_slice(&piece[from..at]);
                 self.run = 0;
             }
-        }
-        self.extend_each(rest, most);
-    }
-
-    fn extend_each(&mut self, bytes: &[u8], most: usize) {
-        for byte in bytes {
-            if !is_break(*byte) {
-                self.run = 0;
-                self.bytes.push(*byte);
-            } else if self.run < most {
+            if self.run < most {
                 self.run += 1;
                 self.left_out.push(u32::try_from(self.bytes.len()).unwrap_or(u32::MAX));
             } else {
-                self.bytes.push(*byte);
+                self.bytes.push(piece[at]);
             }
+            from = at + 1;
+        }
+        if from < piece.len() {
+            self.bytes.extend_from_slice(&piece[from..]);
+            self.run = 0;
         }
     }
 

@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
-use crate::error::{Result, Step};
+use crate::error::{Error, Result, Step};
 use crate::netlink::Netlink;
 
 /// Who answers names inside; `resolv.conf` says so. Nobody on the internet has this address.
@@ -55,8 +55,19 @@ impl Outlets {
         }
     }
 
+    /// Opens what may be somebody's alone, by whoever makes the place: not every host lets everybody open it, and root's it always is. The
+    /// calling process has its new network already.
+    pub(crate) fn open(&self) -> Result<Option<OwnedFd>> {
+        match self {
+            Self::Ports { .. } => Ok(None),
+            Self::Device { .. } => rustix::fs::open("/dev/net/tun", OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())
+                .step("open /dev/net/tun, which a place with a network needs")
+                .map(Some),
+        }
+    }
+
     /// Makes them in the network of the calling process, which is new and has its capabilities still.
-    pub(crate) fn make(&self) -> Result<Vec<OwnedFd>> {
+    pub(crate) fn make(&self, opened: Option<OwnedFd>) -> Result<Vec<OwnedFd>> {
         let netlink = Netlink::open().step("speak to the network")?;
         match self {
             Self::Ports { ports, proxy } => {
@@ -75,7 +86,11 @@ impl Outlets {
                 made.push(packets()?);
                 Ok(made)
             }
-            Self::Device { largest_packet } => Ok(vec![device(&netlink, *largest_packet)?]),
+            Self::Device { largest_packet } => {
+                let device = opened.ok_or(Error::Ended)?;
+                set_up(&device, &netlink, *largest_packet)?;
+                Ok(vec![device])
+            }
         }
     }
 }
@@ -110,9 +125,7 @@ const ETHERNET_ALL: u32 = (libc::ETH_P_ALL as u16).to_be() as u32;
 
 const NAME: &[u8] = b"stead0";
 
-fn device(netlink: &Netlink, largest_packet: u16) -> Result<OwnedFd> {
-    let device = rustix::fs::open("/dev/net/tun", OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())
-        .step("open /dev/net/tun, which a place with a network needs")?;
+fn set_up(device: &OwnedFd, netlink: &Netlink, largest_packet: u16) -> Result<()> {
     // SAFETY: ifreq is plain old data, and all zeroes is a value of it.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(NAME) {
@@ -133,5 +146,5 @@ fn device(netlink: &Netlink, largest_packet: u16) -> Result<OwnedFd> {
     if netlink.add_address(OWN.1.into(), link).is_ok() {
         let _ = netlink.default_route(Ipv6Addr::UNSPECIFIED.into(), link);
     }
-    Ok(device)
+    Ok(())
 }

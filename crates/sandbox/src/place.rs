@@ -363,6 +363,7 @@ fn inside(plan: &Plan, identity: Identity, trees: Option<Trees>, socket: &OwnedF
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).step("end with the keeper")?;
     Reader::receive(socket.as_fd()).step("wait for the maps")?.ok_or(Error::Ended)?;
     rustix::process::setsid().map(drop).step("leave the keeper's session")?;
+    let device = if let Network::Own(outlets) = &plan.network { outlets.open()? } else { None };
     become_inside_user(identity, trees.is_some())?;
     // Changing ids clears it.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).step("end with the keeper")?;
@@ -371,7 +372,7 @@ fn inside(plan: &Plan, identity: Identity, trees: Option<Trees>, socket: &OwnedF
         kernel::bring_loopback_up().step("bring loopback up")?;
     }
     if let Network::Own(outlets) = &plan.network {
-        let made = outlets.make()?;
+        let made = outlets.make(device)?;
         let descriptors: Vec<_> = made.iter().map(AsFd::as_fd).collect();
         Writer::new(OUTLETS).send(socket.as_fd(), &descriptors).step("hand the ways out over")?;
     }

@@ -153,6 +153,7 @@ const TABLES: &[Table] = &[
             ("deleted_at", Integer),
             ("destroyed_at", Integer),
             ("setup_version", Integer),
+            ("repository_grant", Text),
         ],
     },
     Table {

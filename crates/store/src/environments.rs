@@ -7,12 +7,13 @@ use stead_domain::environment::{
 use stead_domain::ids::{EnvironmentId, HostId, ProjectId, SandboxId};
 use stead_domain::page::PageRequest;
 use stead_domain::provider::ProviderName;
+use stead_domain::repository::RepositoryGrant;
 use stead_domain::{Timestamp, names};
 
 use crate::error::Result;
 use crate::sql::Sql;
 use crate::unit::Unit;
-use crate::value::{Row, json};
+use crate::value::{Row, json, optional_json};
 
 macro_rules! select {
     ($rest:literal) => {
@@ -330,6 +331,17 @@ pub async fn with_intervals(unit: &mut Unit, host: HostId) -> Result<Vec<Environ
 pub async fn setup_version(unit: &mut Unit, id: EnvironmentId) -> Result<Option<u64>> {
     let row = unit.fetch_optional("SELECT setup_version FROM environments WHERE id = $1", &[id.into()]).await?;
     row.map_or(Ok(None), |row| row.reader().optional_count())
+}
+
+/// Which repositories it may have tokens for.
+pub async fn repository_grant(unit: &mut Unit, id: EnvironmentId) -> Result<Option<RepositoryGrant>> {
+    let row = unit.fetch_optional("SELECT repository_grant FROM environments WHERE id = $1", &[id.into()]).await?;
+    row.map_or(Ok(None), |row| row.reader().optional_json())
+}
+
+pub async fn set_repository_grant(unit: &mut Unit, id: EnvironmentId, grant: Option<&RepositoryGrant>) -> Result<()> {
+    unit.execute("UPDATE environments SET repository_grant = $2 WHERE id = $1", &[id.into(), optional_json(grant)]).await?;
+    Ok(())
 }
 
 /// From now on something that it was given may lie in its files.

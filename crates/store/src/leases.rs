@@ -151,15 +151,15 @@ pub async fn live_of(unit: &mut Unit, project: ProjectId, principal: PrincipalId
     rows.iter().map(read).collect()
 }
 
-/// The latest of a sandbox that has ended and could change something, up to a fence. One that ended before its time began held nothing.
-pub async fn previous(unit: &mut Unit, project: ProjectId, sandbox: SandboxId, up_to: u64) -> Result<Option<LeaseRecord>> {
+/// The latest of a sandbox before this one that has ended and could change something. One that ended before its time began held nothing.
+pub async fn previous(unit: &mut Unit, to: &LeaseRecord) -> Result<Option<LeaseRecord>> {
     let row = unit
         .fetch_optional(
             select!(
-                "project_id = $1 AND sandbox_id = $2 AND fence <= $3 AND mode = 'exclusive' AND ended_at IS NOT NULL AND stage <> 'fencing'
-                 ORDER BY fence DESC LIMIT 1"
+                "project_id = $1 AND sandbox_id = $2 AND fence <= $3 AND id <> $4 AND mode = 'exclusive' AND ended_at IS NOT NULL
+                 AND stage <> 'fencing' ORDER BY fence DESC LIMIT 1"
             ),
-            &[project.into(), sandbox.into(), up_to.into()],
+            &[to.of.project_id.into(), to.of.sandbox_id.into(), to.lease.fence.into(), to.lease.id.into()],
         )
         .await?;
     row.as_ref().map(read).transpose()

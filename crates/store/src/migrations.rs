@@ -32,6 +32,7 @@ migrations! {
     4, "0004_checkpoints";
     5, "0005_leases";
     6, "0006_secrets";
+    7, "0007_repository_grants";
 }
 
 /// The newest schema that this binary knows.

@@ -128,6 +128,17 @@ pub async fn before(unit: &mut Unit, sandbox: SandboxId, ticket: &Ticket) -> Res
     row.map_or(Ok(0), |row| row.reader().count())
 }
 
+/// How many wait; ten thousand for all that is more.
+pub async fn count(unit: &mut Unit, sandbox: SandboxId) -> Result<u64> {
+    let row = unit
+        .fetch_optional(
+            "SELECT COUNT(*) FROM (SELECT 1 FROM tickets WHERE sandbox_id = $1 AND status = 'waiting' LIMIT 10000) waiting",
+            &[sandbox.into()],
+        )
+        .await?;
+    row.map_or(Ok(0), |row| row.reader().count())
+}
+
 /// Somebody may not hold anything in a project any more: it waits for nothing there either.
 pub async fn withdraw_of(unit: &mut Unit, project: ProjectId, principal: PrincipalId, now: Timestamp) -> Result<()> {
     unit.execute(

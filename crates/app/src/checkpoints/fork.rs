@@ -188,6 +188,8 @@ impl App {
         let mut spec = source.spec.clone();
         let asked_by = AskedBy::caller(&entered.caller, Some(&source.spec));
         let posture = self.check_posture(&mut spec, source.provider, source.allow_unenforced, asked_by).await?;
+        // The same repositories, in the same project.
+        let grant = self.grant_of(source.id).await?;
         let mut names = HashSet::new();
         let mut drafts = Vec::new();
         for number in 1..=count {
@@ -227,7 +229,8 @@ impl App {
                 fingerprint: spec.fingerprint(),
                 spec: spec.clone(),
                 runtime: Runtime { posture: posture.clone(), ..Runtime::default() },
-                contains_secrets: false,
+                // Its files are those of the first one, with whatever was written there.
+                contains_secrets: source.contains_secrets,
                 cleanup_status: CleanupStatus::None,
                 lease_expires_at: None,
                 held_by: None,
@@ -242,7 +245,7 @@ impl App {
                 stack: sandbox.stack.clone(),
                 ..source.clone()
             };
-            drafts.push(Draft { environment, sandbox, shared: false, made: None });
+            drafts.push(Draft { environment, sandbox, shared: false, made: None, grant: grant.clone() });
         }
         Ok(drafts)
     }

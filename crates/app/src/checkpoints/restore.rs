@@ -12,7 +12,7 @@ use super::unknown;
 use crate::audit::record;
 use crate::idempotency::{self, Claim, Outcome};
 use crate::leases::hold_in;
-use crate::processes::{SETUP_GONE, check_usable, premises};
+use crate::processes::{SETUP_GONE, check_usable};
 use crate::{App, Entered};
 
 impl App {
@@ -83,7 +83,7 @@ impl App {
             environment = self.get_environment(&entered, id).await?;
         }
         let access = environment.spec.sandbox.as_ref().and_then(|sandbox| sandbox.workspace_access);
-        let beside = premises(&environment);
+        let beside = self.premises(&environment)?;
         let left = environment.stack.upper_of(environment.sandbox_id);
         let (context, sealer, project, office) = (self.context.clone(), self.sealer.clone(), entered.project, self.office());
         let written = self

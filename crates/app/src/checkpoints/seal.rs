@@ -18,7 +18,7 @@ use crate::checkpoints::Keeper;
 use crate::environments::settled_activity;
 use crate::leases::{Office, Right, hold_in};
 use crate::place::Place;
-use crate::processes::{check_usable, premises};
+use crate::processes::check_usable;
 use crate::reconcile::locked_sandbox;
 use crate::{App, Premises};
 
@@ -122,7 +122,7 @@ impl App {
             ));
         }
         let access = environment.spec.sandbox.as_ref().and_then(|sandbox| sandbox.workspace_access);
-        if access == Some(WorkspaceAccess::CopyOnWrite) && self.has_changes(&premises(environment), place).await? {
+        if access == Some(WorkspaceAccess::CopyOnWrite) && self.has_changes(&self.premises(environment)?, place).await? {
             return Err(Error::new(Code::CheckpointUnsupported, "changes lie beside the workspace that are neither kept nor dropped")
                 .suggestion("`stead env keep ENVIRONMENT` or `stead env drop ENVIRONMENT` settles them; then try again"));
         }

@@ -10,7 +10,6 @@ use stead_domain::{Code, Error, Result};
 use stead_store::environments;
 
 use crate::idempotency::Outcome;
-use crate::processes::premises;
 use crate::{App, Entered};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,7 +37,7 @@ impl App {
             None => 0,
         };
         let limit = page.limit as usize;
-        let mut items = ground.place()?.changes(&premises(&environment), below.as_ref(), skip, limit + 1).await?;
+        let mut items = ground.place()?.changes(&self.premises(&environment)?, below.as_ref(), skip, limit + 1).await?;
         let has_more = items.len() > limit;
         items.truncate(limit);
         let next_cursor = has_more.then(|| Cursor((skip + u64::from(page.limit)).to_string()).encode());
@@ -91,7 +90,7 @@ impl App {
             for other in &all {
                 app.lay_down(place, *other, false).await?;
             }
-            let premises = premises(&environment);
+            let premises = app.premises(&environment)?;
             let count = match fate {
                 Fate::Kept => place.keep_changes(&premises, paths.as_deref()).await?,
                 Fate::Dropped => place.drop_changes(&premises, paths.as_deref()).await?,

@@ -14,6 +14,7 @@ use stead_domain::environment::{
 use stead_domain::ids::{EnvironmentId, SandboxId};
 use stead_domain::principal::Caller;
 use stead_domain::provider::ProviderName;
+use stead_domain::repository::RepositoryGrant;
 use stead_domain::sandbox::{Sandbox, SandboxStatus};
 use stead_domain::tags::{self, Tags};
 use stead_domain::{Code, Context, Error, Result, names};
@@ -280,6 +281,7 @@ impl App {
         let mut spec = stated.resolve(&base, provider, Some(&name))?;
         let allow_unenforced = new.allow_unenforced.unwrap_or(false);
         let posture = self.check_posture(&mut spec, provider, allow_unenforced, asked_by).await?;
+        let grant = self.grant(&entered.caller, &spec, None).await?;
         let sandbox = Sandbox {
             host_id: serving.host(),
             confirmed_in: Some(self.since.microseconds()),
@@ -325,7 +327,7 @@ impl App {
             revision: 1,
             stack: Stack::default(),
         };
-        Ok(Draft { environment, sandbox, shared: new.sandbox_id.is_some(), made: None })
+        Ok(Draft { environment, sandbox, shared: new.sandbox_id.is_some(), made: None, grant })
     }
 }
 
@@ -336,6 +338,8 @@ pub(crate) struct Draft {
     pub shared: bool,
     /// What was made beforehand.
     pub made: Option<Resource>,
+    /// Which repositories it may have tokens for.
+    pub grant: Option<RepositoryGrant>,
 }
 
 /// A sandbox that was made, or tried, before its row.
@@ -354,7 +358,7 @@ impl Made {
 
 /// Writes everything, and gives the sandbox that the environment is on.
 pub(crate) async fn insert(unit: &mut Unit, context: &Context, entered: &Entered, draft: Draft) -> Result<Sandbox> {
-    let Draft { environment, mut sandbox, shared, made } = draft;
+    let Draft { environment, mut sandbox, shared, made, grant } = draft;
     if shared {
         sandbox = check_shared(unit, &environment, &sandbox).await?;
     } else {
@@ -363,6 +367,9 @@ pub(crate) async fn insert(unit: &mut Unit, context: &Context, entered: &Entered
     match environments::insert(unit, &environment).await {
         Err(StoreError::Duplicate(_)) => return Err(name_taken(&environment.name)),
         outcome => outcome?,
+    }
+    if grant.is_some() {
+        environments::set_repository_grant(unit, environment.id, grant.as_ref()).await?;
     }
     if let Some(resource) = made {
         mark_made(unit, context, sandbox.id, resource).await?;

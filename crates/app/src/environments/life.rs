@@ -17,7 +17,7 @@ use crate::idempotency::Outcome;
 use crate::leases::{Right, hold_in};
 use crate::patience::within;
 use crate::place::{Activity, Place, PlaceError};
-use crate::processes::{Ground, check_usable, premises};
+use crate::processes::{Ground, check_usable};
 use crate::{App, Entered};
 
 impl App {
@@ -33,7 +33,7 @@ impl App {
             let (environment, ground) = app.awake_or_not(&whose, id).await?;
             check_usable(&environment)?;
             app.note_life(&whose, &environment, "environment.wake", None).await?;
-            within(ground.place()?.wake(&premises(&environment))).await?;
+            within(ground.place()?.wake(&app.premises(&environment)?)).await?;
             Ok(environment)
         })
         .await

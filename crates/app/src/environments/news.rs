@@ -7,7 +7,6 @@ use stead_store::{environments, sandboxes};
 
 use crate::App;
 use crate::patience::within;
-use crate::processes::premises;
 
 impl App {
     /// Tells the place of an environment what its definition now is, even when the caller hangs up. The edit stands whatever comes of it.
@@ -26,7 +25,7 @@ impl App {
         let provider = environment.runtime.provider.unwrap_or(environment.provider);
         // Another host's server tells its own place; whoever runs nothing need not be told.
         let Ok(ground) = self.ground(provider, environment.runtime.host) else { return Ok(()) };
-        Ok(within(ground.place()?.definition_changed(&premises(&environment))).await?)
+        Ok(within(ground.place()?.definition_changed(&self.premises(&environment)?)).await?)
     }
 
     /// For a server that has just started: the one before may have been cut off between an edit and telling of it.

@@ -7,6 +7,7 @@ use stead_domain::environment::{BoundToType, DefinitionVersion, Environment, Pur
 use stead_domain::ids::EnvironmentId;
 use stead_domain::posture::EffectiveField;
 use stead_domain::principal::Caller;
+use stead_domain::repository::RepositoryGrant;
 use stead_domain::tags::{self, Tags};
 use stead_domain::{Code, Context, Error, Result, names};
 use stead_store::{StoreError, Unit, environments, versions};
@@ -150,7 +151,9 @@ impl App {
         let posture =
             self.check_posture(&mut spec, environment.provider, allow_unenforced, AskedBy::caller(caller, Some(&environment.spec))).await?;
         let (of_version, allowed_before) = (environment.spec_version, environment.allow_unenforced);
-        Ok(Judged { of_version, allowed_before, spec, allow_unenforced, posture, rolled_back_to })
+        let before = self.grant_of(environment.id).await?;
+        let grant = self.grant(caller, &spec, before.as_ref()).await?;
+        Ok(Judged { of_version, allowed_before, spec, allow_unenforced, posture, rolled_back_to, grant })
     }
 
     /// Gives the environment this definition: a new version if it says something else than the present one.
@@ -161,7 +164,9 @@ impl App {
         environment: &mut Environment,
         judged: Judged,
     ) -> Result<()> {
-        let Judged { spec, allow_unenforced, posture, rolled_back_to, .. } = judged;
+        let Judged { spec, allow_unenforced, posture, rolled_back_to, grant, .. } = judged;
+        // Also where the definition stays as it is: it may have been set before anybody could be asked.
+        environments::set_repository_grant(unit, environment.id, grant.as_ref()).await?;
         environment.allow_unenforced = allow_unenforced;
         environment.runtime.posture = posture;
         let fingerprint = spec.fingerprint();
@@ -192,6 +197,8 @@ pub(crate) struct Judged {
     allow_unenforced: bool,
     posture: Vec<EffectiveField>,
     rolled_back_to: Option<u64>,
+    /// Which repositories it may have tokens for.
+    grant: Option<RepositoryGrant>,
 }
 
 impl Judged {

@@ -203,6 +203,7 @@ async fn identify(unit: &mut Unit, presented: Presented, arrival: Arrival, now: 
         idempotency: None,
         lease,
         lease_ended,
+        github: None,
     })
 }
 

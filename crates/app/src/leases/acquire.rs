@@ -195,12 +195,7 @@ impl AcquireEnvironment {
                 .suggestion("leave it out, or set `lease.policy: exclusive` in the definition"));
         }
         let at_release = self.at_release.or(policy.at_release).filter(|_| mode == LeaseMode::Exclusive && !open);
-        if at_release == Some(AtRelease::Clean) && environment.spec.bound_workspace().is_some() {
-            return Err(Error::field("at_release", "the workspace is a directory of the host's, which is never emptied by itself"));
-        }
-        if at_release == Some(AtRelease::Destroy) {
-            may_destroy(entered, &environment)?;
-        }
+        check_at_release(at_release, entered, &environment)?;
         let terms = Terms {
             holder_type: self.holder_type,
             holder_id: self.holder_id.clone(),
@@ -438,8 +433,24 @@ impl App {
     }
 }
 
+/// Whether it can be done at the end, and by this caller: later nobody would be there to be told.
+pub(super) fn check_at_release(at_release: Option<AtRelease>, entered: &Entered, environment: &Environment) -> Result<()> {
+    let is_bound = environment.spec.bound_workspace().is_some();
+    match at_release {
+        Some(AtRelease::Clean) if is_bound => {
+            Err(Error::field("at_release", "the workspace is a directory of the host's, which is never emptied by itself"))
+        }
+        Some(AtRelease::Checkpoint) if is_bound => Err(Error::field(
+            "at_release",
+            "the workspace is a directory of the host's, which others write to as well: it cannot be sealed",
+        )),
+        Some(AtRelease::Destroy) => may_destroy(entered, environment),
+        _ => Ok(()),
+    }
+}
+
 /// Who may delete an environment may have it deleted: an owner, or who made it.
-pub(super) fn may_destroy(entered: &Entered, environment: &Environment) -> Result<()> {
+fn may_destroy(entered: &Entered, environment: &Environment) -> Result<()> {
     if entered.role.covers(Role::Owner) || environment.created_by == Some(entered.caller.principal) {
         return Ok(());
     }

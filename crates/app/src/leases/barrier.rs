@@ -12,6 +12,7 @@ use stead_store::processes::ProcessFilter;
 use stead_store::{desks, environments, leases, processes};
 
 use super::deciding::{Asked, Decided, decide_in};
+use super::entering::quarantined;
 use super::underway::Quiet;
 use super::work::is_wanted;
 use crate::App;
@@ -44,7 +45,11 @@ impl App {
         decided.over.iter().for_each(|lease| self.waiters.tell(*lease));
         for effect in &decided.effects {
             match effect {
-                Effect::Began { lease, .. } | Effect::Activated { lease } | Effect::Ended { lease, .. } => self.waiters.tell(*lease),
+                Effect::Began { lease, .. } | Effect::Activated { lease } => self.waiters.tell(*lease),
+                Effect::Ended { lease, .. } => {
+                    self.waiters.tell(*lease);
+                    self.revoke_tokens_of_lease(*lease);
+                }
                 Effect::TimedOut { .. } | Effect::Waits(_) => {}
                 Effect::Barrier(_) => barrier = true,
             }
@@ -85,18 +90,17 @@ impl App {
                 None => Ok(()),
             };
             let rules = decided.desk.rules;
-            let settled: bool = self
+            let loaded = self
                 .store
-                .glance(move |unit| {
-                    Box::pin(async move {
-                        let Some(loaded) = desks::look(unit, sandbox, rules, own).await? else { return Ok::<_, Error>(true) };
-                        let found = loaded.desk.find(lease).copied();
-                        Ok(found.is_none_or(|found| found.stage == Stage::Active && !loaded.desk.unconfirmed))
-                    })
-                })
+                .glance(move |unit| Box::pin(async move { Ok::<_, Error>(desks::look(unit, sandbox, rules, own).await?) }))
                 .await?;
-            if settled {
+            let Some(loaded) = loaded else { return Ok(()) };
+            if loaded.desk.find(lease).is_none_or(|found| found.stage == Stage::Active && !loaded.desk.unconfirmed) {
                 return Ok(());
+            }
+            // Nothing is tried any more before somebody has looked at it.
+            if let Some(reason) = &loaded.quarantined {
+                return Err(quarantined(environment, reason));
             }
             let now = tokio::time::Instant::now();
             if now >= deadline {

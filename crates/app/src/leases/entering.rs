@@ -220,19 +220,16 @@ fn owner_of(desk: &stead_domain::lease::Desk, event: Event) -> Option<LeaseId> {
 }
 
 pub(super) fn check_quarantine(environment: &Environment, decided: &Decided) -> Result<()> {
-    match &decided.quarantined {
-        None => Ok(()),
-        Some(reason) => Err(Error::new(
-            Code::EnvironmentQuarantined,
-            format!("environment `{}` is set aside: what its last holder left could not be cleaned up ({reason})", environment.name),
-        )
-        .detail("reason", reason.clone())
-        .suggestion(format!(
-            "look at it (`stead files ls`, `stead env egress`), mend the cause, and let it be tried again with `stead env reconcile {0}`; \
-             or delete it with `stead env delete {0}`",
-            environment.name
-        ))),
-    }
+    decided.quarantined.as_ref().map_or(Ok(()), |reason| Err(quarantined(environment, reason)))
+}
+
+pub(super) fn quarantined(environment: &Environment, reason: &str) -> Error {
+    let message = format!("environment `{}` is set aside: what its last holder left could not be cleaned up ({reason})", environment.name);
+    Error::new(Code::EnvironmentQuarantined, message).detail("reason", reason.to_owned()).suggestion(format!(
+        "look at it (`stead files ls`, `stead env egress`), mend the cause, and let it be tried again with `stead env reconcile {0}`; \
+         or delete it with `stead env delete {0}`",
+        environment.name
+    ))
 }
 
 impl App {

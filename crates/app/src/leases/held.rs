@@ -159,12 +159,7 @@ impl App {
             if !is_holder(&entered, &record) && !entered.role.covers(Role::Owner) {
                 return Err(not_the_holder(&record));
             }
-            if at_release == AtRelease::Destroy {
-                super::acquire::may_destroy(&entered, &environment)?;
-            }
-            if at_release == AtRelease::Clean && environment.spec.bound_workspace().is_some() {
-                return Err(Error::field("at_release", "the workspace is a directory of the host's, which is never emptied by itself"));
-            }
+            super::acquire::check_at_release(Some(at_release), &entered, &environment)?;
             record.of.terms.at_release = Some(at_release);
         }
         let terms = request.at_release.map(|_| record.of.terms.clone());
@@ -304,6 +299,7 @@ impl App {
         match written {
             Ok(Handed::Before(successor)) => self.as_it_stands(entered, successor).await,
             Ok(Handed::Now(decided)) => {
+                self.repositories.tokens.hand_over(id, successor);
                 self.follow_up(&decided);
                 self.as_it_stands(entered, successor).await
             }

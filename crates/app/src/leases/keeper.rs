@@ -165,6 +165,7 @@ impl App {
             })
             .await;
         self.carry_unsettled().await?;
+        self.sweep_tokens().await?;
         let before = self.context.now().minus(REMEMBERED);
         self.store
             .write(move |unit| {

@@ -29,7 +29,7 @@ use stead_domain::lease::{Rules, Terms, Whereabouts};
 use stead_domain::{Context, Error};
 
 pub use acquire::AcquireEnvironment;
-pub(crate) use deciding::decide_in;
+pub(crate) use deciding::{Asked, decide_in};
 pub(crate) use entering::{Right, Sight, hold_in, see_in, taken_over};
 pub(crate) use keeper::Keeper as LeaseKeeper;
 pub use read::LeaseQuery;

@@ -97,9 +97,7 @@ pub(super) async fn view(unit: &mut Unit, context: &Context, names: &mut Names, 
 
 /// Who held it before, and how that ended.
 pub(super) async fn previous(unit: &mut Unit, names: &mut Names, record: &LeaseRecord) -> Result<Option<PreviousLease>> {
-    let Some(before) = leases::previous(unit, record.of.project_id, record.of.sandbox_id, record.lease.fence).await? else {
-        return Ok(None);
-    };
+    let Some(before) = leases::previous(unit, record).await? else { return Ok(None) };
     let Some(end) = before.end else { return Ok(None) };
     Ok(Some(PreviousLease {
         id: before.lease.id,
@@ -203,10 +201,8 @@ fn spoken(milliseconds: u64) -> String {
 impl App {
     /// Somebody else holds it: who, what for, how much longer, and what can be done.
     pub(super) async fn held_error(&self, environment: &Environment, decided: &Decided, by: Option<LeaseId>) -> Error {
-        let (sandbox, own) = (environment.sandbox_id, self.office().own);
-        let (name, now) = (environment.name.clone(), decided.now);
-        let told: Result<Error> =
-            self.store.read(move |unit| Box::pin(async move { tell_who(unit, sandbox, own, &name, by, now).await })).await;
+        let (sandbox, name, now) = (environment.sandbox_id, environment.name.clone(), decided.now);
+        let told: Result<Error> = self.store.read(move |unit| Box::pin(async move { tell_who(unit, sandbox, &name, by, now).await })).await;
         told.unwrap_or_else(|error| error)
     }
 
@@ -218,21 +214,13 @@ impl App {
     }
 }
 
-async fn tell_who(
-    unit: &mut Unit,
-    sandbox: SandboxId,
-    own: (stead_domain::ids::HostId, i64),
-    name: &str,
-    by: Option<LeaseId>,
-    now: Moment,
-) -> Result<Error> {
+async fn tell_who(unit: &mut Unit, sandbox: SandboxId, name: &str, by: Option<LeaseId>, now: Moment) -> Result<Error> {
     let mut names = Names::default();
     let holder = match by {
         Some(by) => leases::find(unit, by).await?,
         None => None,
     };
-    let rules = stead_domain::lease::Rules { open: false, lock_delay: 0, local: false };
-    let waiting = desks::look(unit, sandbox, rules, own).await?.map_or(0, |loaded| loaded.waiting.len());
+    let waiting = tickets::count(unit, sandbox).await?;
     let has_token = holder.as_ref().is_some_and(|holder| holder.lease.bind == LeaseBind::Token && !holder.lease.implicit);
     let yours = if has_token { YOURS } else { "" };
     let error = match holder {

@@ -180,18 +180,29 @@ impl App {
             .await
     }
 
-    /// Somebody has looked at it: it is tried again.
+    /// Somebody has looked at it: it is tried again, as soon as whoever asks for this has let go of the environment.
     pub(crate) async fn leave_quarantine(&self, sandbox: SandboxId) -> Result<()> {
-        self.store
+        let had_failed = self
+            .store
             .write(move |unit| {
                 Box::pin(async move {
-                    if desks::cleaning_failures(unit, sandbox).await?.is_some_and(|failures| failures > 0) {
+                    let had_failed = desks::cleaning_failures(unit, sandbox).await?.is_some_and(|failures| failures > 0);
+                    if had_failed {
                         desks::note_cleaning(unit, sandbox, 0, None).await?;
                     }
-                    Ok::<_, Error>(())
+                    Ok::<_, Error>(had_failed)
                 })
             })
-            .await
+            .await?;
+        if had_failed {
+            let app = self.clone();
+            self.tasks.spawn(async move {
+                if let Err(error) = app.carry(sandbox).await {
+                    tracing::warn!(%sandbox, %error, cause = error.internal_cause(), "what a lease left is not settled yet");
+                }
+            });
+        }
+        Ok(())
     }
 }
 

@@ -82,6 +82,7 @@ impl App {
                 idempotency: None,
                 lease: None,
                 lease_ended: None,
+                github: None,
             };
             let left = token.left(now);
             let guest = PortGuest { project, caller: self.as_operator(caller).await?, token: Some((text, left)) };

@@ -16,7 +16,7 @@ use self::signature::Token;
 use crate::audit::{Act, record};
 use crate::idempotency::{self, Claim, Outcome};
 use crate::patience::within;
-use crate::processes::{Ground, check_usable, premises};
+use crate::processes::{Ground, check_usable};
 use crate::{App, Entered};
 
 /// What a signed URL carries its token in.
@@ -27,7 +27,7 @@ impl App {
     pub async fn list_ports(&self, entered: &Entered, id: EnvironmentId) -> Result<EnvironmentPorts> {
         let (environment, ground) = self.read_for_ports(entered.project, id).await?;
         let found = match check_usable(&environment) {
-            Ok(()) => within(ground.place()?.listening(&premises(&environment))).await?,
+            Ok(()) => within(ground.place()?.listening(&self.premises(&environment)?)).await?,
             // What cannot be used now has its declared ports all the same.
             Err(error) if environment.status.is_live() => {
                 tracing::debug!(environment = %id, %error, "nothing can listen");
@@ -45,7 +45,7 @@ impl App {
         let _passing = self.gates.pass(id).await;
         let (environment, ground) = self.read_for_ports(project, id).await?;
         check_usable(&environment)?;
-        let connected = within(ground.place()?.connect(&premises(&environment), port)).await;
+        let connected = within(ground.place()?.connect(&self.premises(&environment)?, port)).await;
         connected.map_err(|error| Error::from(error).detail("port", port))
     }
 

@@ -10,6 +10,7 @@ mod exec;
 mod forget;
 mod gates;
 mod output;
+mod premises;
 mod read;
 mod remove;
 mod setup;
@@ -32,7 +33,6 @@ pub use exec::Executed;
 pub(crate) use gates::Gates;
 pub use output::{OutputReader, Piece, Reading};
 pub(crate) use setup::SETUP_GONE;
-pub(crate) use start::premises;
 pub use stead_store::processes::ProcessFilter as ProcessQuery;
 pub(crate) use watch::Watches;
 

@@ -23,6 +23,7 @@ use crate::place::{Place, PlaceError, Premises, StartProcess, Warrant};
 use crate::processes::setup::{check_made, setup_script};
 use crate::processes::watch::Since;
 use crate::processes::{Ground, check_usable};
+use crate::repositories;
 use crate::secrets::Resolved;
 use crate::{App, Entered};
 
@@ -72,12 +73,17 @@ impl Start {
 impl App {
     pub async fn start_process(&self, entered: &Entered, environment: EnvironmentId, new: NewProcess) -> Result<Outcome<Process>> {
         let begun = self.begin_process(entered, environment, new).await?;
-        if begun.again {
-            let process = self.merged(begun.process, begun.ground.place()?).await;
-            let body = serde_json::to_vec(&process).map_err(Error::internal)?;
-            return Ok(Outcome::Again(Reply { status: 201, body }));
+        self.tell_begun(begun).await
+    }
+
+    /// What whoever asked for a process is told when it has begun.
+    pub(crate) async fn tell_begun(&self, begun: Begun) -> Result<Outcome<Process>> {
+        if !begun.again {
+            return Ok(Outcome::New(begun.process));
         }
-        Ok(Outcome::New(begun.process))
+        let process = self.merged(begun.process, begun.ground.place()?).await;
+        let body = serde_json::to_vec(&process).map_err(Error::internal)?;
+        Ok(Outcome::Again(Reply { status: 201, body }))
     }
 
     /// Starts it, or finds what the first request with the same key started. Runs to its end even when the caller hangs up.
@@ -111,7 +117,7 @@ impl App {
             let Found { environment, sandbox, is_known, is_set_up, right, sight } = self.read_for_start(&entered, id).await?;
             match purpose {
                 Some(ProcessPurpose::Setup) => check_made(&environment, &sandbox)?,
-                None => check_usable(&environment)?,
+                Some(ProcessPurpose::Checkout) | None => check_usable(&environment)?,
             }
             // A repetition finds what the first request started, whoever holds the environment by now and whatever the definition says.
             if is_known && (sight == Sight::Passes || held.is_some() || was_refused) {
@@ -140,7 +146,7 @@ impl App {
         let ground = self.ground(sandbox.provider, sandbox.host_id)?;
         let place = ground.place()?;
         // What was begun before is told whether its secrets are still there or not.
-        let (resolved, unresolved) = match self.resolve_secrets(&entered, &environment).await {
+        let (resolved, unresolved) = match self.resolve(&entered, &environment, right.warrant, &new).await {
             Err(error) if is_known => (Resolved::default(), Some(error)),
             resolved => (resolved?, None),
         };
@@ -152,7 +158,7 @@ impl App {
             warnings: resolved.warnings.clone(),
             ..process
         };
-        let premises = premises(&environment);
+        let premises = self.premises(&environment)?;
         let start = to_start(&process, right.warrant, new, resolved);
         let first_secrets = !start.secrets.is_empty() && !environment.contains_secrets;
         // Another server may claim the same key for a sandbox of no host: then the claim has to come first. And whoever no longer holds the
@@ -184,6 +190,14 @@ impl App {
                 }
             }
         }
+    }
+
+    /// Everything that a process is given beside what was asked for.
+    async fn resolve(&self, entered: &Entered, environment: &Environment, warrant: Warrant, new: &NewProcess) -> Result<Resolved> {
+        let mut resolved = self.resolve_secrets(entered, environment).await?;
+        let stated = new.env.contains_key(repositories::VARIABLE);
+        self.resolve_repositories(environment, warrant, stated, &mut resolved).await?;
+        Ok(resolved)
     }
 
     async fn read_for_start(&self, entered: &Entered, id: EnvironmentId) -> Result<Found> {
@@ -381,18 +395,6 @@ fn to_start(process: &Process, warrant: Warrant, new: NewProcess, resolved: Reso
         warrant,
         hold: new.overflow == Some(Overflow::Hold),
         secrets: resolved.delivery,
-    }
-}
-
-pub(crate) fn premises(environment: &Environment) -> Premises {
-    Premises {
-        environment: environment.id,
-        sandbox: environment.sandbox_id,
-        stack: environment.stack.clone(),
-        name: environment.name.clone(),
-        spec: environment.spec.clone(),
-        spec_version: environment.spec_version,
-        allow_unenforced: environment.allow_unenforced,
     }
 }
 

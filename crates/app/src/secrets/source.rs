@@ -13,6 +13,9 @@ pub trait SecretSource: Send + Sync {
     /// For people: what kind it is, and where.
     fn describe(&self) -> String;
 
+    /// Where exactly a secret is looked for, for people.
+    fn place_of(&self, project: &str, name: &str) -> String;
+
     /// The present value; none when there is no such secret.
     async fn fetch(&self, project: &str, name: &str) -> Result<Option<SecretValue>, SourceFailure>;
 }

@@ -209,6 +209,7 @@ fn a_program_that_a_crash_left_without_a_row_is_ended_at_its_second_sighting() {
         sandbox: record.sandbox_id,
         name: record.name,
         spec: record.spec,
+        authority: None,
         spec_version: record.spec_version,
         allow_unenforced: record.allow_unenforced,
     };

@@ -1,11 +1,13 @@
 //! The command line as types; what the commands do stands in `commands`.
 
 pub mod changes;
+pub mod checkout;
 pub mod checkpoint;
 pub mod copy;
 pub mod egress;
 pub mod environment;
 pub mod files;
+pub mod github;
 pub mod identity;
 pub mod lease;
 pub mod lists;

@@ -12,6 +12,8 @@ use stead_domain::{Code, Error, Result};
 use stead_secrets::KeySource;
 
 use super::ServeOptions;
+use super::github::{self, GithubApp, Hidden};
+use super::secret_sources::RuleText;
 use crate::arguments::words;
 use crate::settings::{Surroundings, place};
 
@@ -32,7 +34,17 @@ struct File {
     allow_unsandboxed: bool,
     allow_host_path: Vec<PathBuf>,
     egress_allow: Vec<String>,
+    egress_roots: Option<PathBuf>,
     key_command: Option<String>,
+    github_app_id: Option<String>,
+    github_app_private_key: Option<Hidden>,
+    github_app_client_id: Option<String>,
+    github_app_client_secret: Option<Hidden>,
+    github_url: Option<String>,
+    github_api_url: Option<String>,
+    github_ca: Option<PathBuf>,
+    github_permissions: Option<String>,
+    secret_sources: Vec<RuleText>,
     rate_limit: Option<u32>,
     log_format: Option<String>,
     keep_audit: Option<String>,
@@ -60,10 +72,16 @@ pub struct Configuration {
     pub allow_host_paths: Vec<PathBuf>,
     /// Hosts and ranges that environments may reach although they are not public.
     pub egress_allow: Vec<String>,
+    /// Certificates of authorities that the relay believes besides this machine's own.
+    pub egress_roots: Option<PathBuf>,
     /// Where the master key comes from.
     pub key_source: KeySource,
+    /// Where secrets come from beside the store.
+    pub secret_sources: Vec<RuleText>,
     /// The store may be sealed with another one, and is then used without its secrets.
     pub abandon_secrets: bool,
+    /// The app by which environments get tokens, if there is one.
+    pub github: Option<GithubApp>,
     pub rate_limit: u32,
     pub log_as_json: bool,
     pub keep_audit: Duration,
@@ -134,8 +152,20 @@ impl Configuration {
             options.keep_environment_logs.or(file.keep_environment_logs).as_deref(),
         )?;
         let key_source = key_source(options.key_command.or(file.key_command), &data_dir)?;
+        let github = GithubApp::settle(github::Stated {
+            app_id: options.github_app_id.or(file.github_app_id),
+            private_key: Hidden::variable("GITHUB_APP_PRIVATE_KEY").or(file.github_app_private_key),
+            client_id: options.github_app_client_id.or(file.github_app_client_id),
+            client_secret: Hidden::variable("GITHUB_APP_CLIENT_SECRET").or(file.github_app_client_secret),
+            url: options.github_url.or(file.github_url),
+            api_url: options.github_api_url.or(file.github_api_url),
+            ca: options.github_ca.or(file.github_ca),
+            permissions: options.github_permissions.or(file.github_permissions),
+        })?;
         Ok(Self {
+            github,
             key_source,
+            secret_sources: file.secret_sources,
             abandon_secrets: options.abandon_secrets,
             listen: options.listen.or(file.listen),
             ports_listen: PortsListen::parse(options.ports_listen.or(file.ports_listen)),
@@ -147,6 +177,7 @@ impl Configuration {
             insecure_http: options.insecure_http || file.insecure_http,
             provider_aliases: aliases.iter().map(|alias| parse_alias(alias)).collect::<Result<_>>()?,
             allow_unsandboxed: options.allow_unsandboxed || file.allow_unsandboxed,
+            egress_roots: options.egress_roots.or(file.egress_roots),
             egress_allow: if options.egress_allow.is_empty() { file.egress_allow } else { options.egress_allow },
             allow_host_paths: if options.allow_host_path.is_empty() { file.allow_host_path } else { options.allow_host_path },
             rate_limit: options.rate_limit.or(file.rate_limit).unwrap_or(DEFAULT_RATE_LIMIT),

@@ -4,8 +4,11 @@ mod abilities;
 mod backup;
 mod configuration;
 mod directory;
+mod github;
+mod inside;
 mod keys;
 mod options;
+mod secret_sources;
 mod sockets;
 mod start;
 

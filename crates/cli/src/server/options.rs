@@ -48,12 +48,33 @@ pub struct ServeOptions {
     /// A host or range that environments may reach although it is not public, such as 10.0.0.0/8; never a metadata service
     #[arg(long, env = "STEAD_EGRESS_ALLOW", value_name = "HOST|RANGE", value_delimiter = ',')]
     pub egress_allow: Vec<String>,
+    /// A file of certificates of authorities that are believed, besides this machine's own, where secrets are brokered
+    #[arg(long, env = "STEAD_EGRESS_ROOTS", value_name = "FILE")]
+    pub egress_roots: Option<PathBuf>,
     /// A command that prints the master key, 64 hexadecimal digits; without one it is in DIR/master.key, or in STEAD_MASTER_KEY
     #[arg(long, env = "STEAD_KEY_COMMAND", value_name = "COMMAND")]
     pub key_command: Option<String>,
     /// Go on with the master key that is here, although the store was sealed with another one: the secrets in it are given up
     #[arg(long)]
     pub abandon_secrets: bool,
+    /// The id of a GitHub App, with which environments get tokens for their repositories; its private key is in GITHUB_APP_PRIVATE_KEY, as PEM or as the path of a file
+    #[arg(long, env = "GITHUB_APP_ID", value_name = "ID")]
+    pub github_app_id: Option<String>,
+    /// The client id of the GitHub App, with which people sign in; its client secret is in GITHUB_APP_CLIENT_SECRET
+    #[arg(long, env = "GITHUB_APP_CLIENT_ID", value_name = "ID")]
+    pub github_app_client_id: Option<String>,
+    /// Where GitHub is, for a GitHub Enterprise Server [default: https://github.com]
+    #[arg(long, env = "GITHUB_URL", value_name = "URL")]
+    pub github_url: Option<String>,
+    /// Where its API is [default: https://api.github.com, or /api/v3 below --github-url]
+    #[arg(long, env = "GITHUB_API_URL", value_name = "URL")]
+    pub github_api_url: Option<String>,
+    /// Certificates, in PEM, that GitHub is believed by besides the machine's
+    #[arg(long, env = "STEAD_GITHUB_CA", value_name = "FILE")]
+    pub github_ca: Option<PathBuf>,
+    /// The most that tokens of environments may do [default: contents=write,pull_requests=write]
+    #[arg(long, env = "STEAD_GITHUB_PERMISSIONS", value_name = "NAME=LEVEL,…")]
+    pub github_permissions: Option<String>,
     /// Requests per minute for one key; 0 sets no limit [default: 60000]
     #[arg(long, env = "STEAD_RATE_LIMIT", value_name = "NUMBER")]
     pub rate_limit: Option<u32>,

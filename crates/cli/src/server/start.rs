@@ -8,6 +8,7 @@ use stead_api::{Limits, Listener, Ports, State};
 use stead_app::{App, Provider, Providers, Retention, Settings};
 use stead_domain::port_origin::{PortDomain, PortOrigin};
 use stead_domain::{Context, Error, Result};
+use stead_github::Github;
 use stead_providers::local::Local;
 use stead_store::{Location, Store, StoreError, settings};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -17,13 +18,14 @@ use tracing_subscriber::EnvFilter;
 
 use super::configuration::Configuration;
 use super::directory::DataDirectory;
-use super::{abilities, keys, sockets};
+use super::github::GithubApp;
+use super::{abilities, inside, keys, secret_sources, sockets};
 use crate::{roles, world};
 
 /// The name under which the store keeps the id of this installation, the owner label on everything made for it.
 pub const INSTALLATION: &str = "installation";
 
-pub async fn serve(configuration: Configuration) -> Result<()> {
+pub async fn serve(mut configuration: Configuration) -> Result<()> {
     start_logging(configuration.log_as_json);
     // Nothing that the server writes is anybody else's to read.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
@@ -44,7 +46,12 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
     let origin = bound.as_ref().map(|(_, address)| origin(&configuration, *address));
 
     let local = Local::open(&configuration.data_dir, &installation, host, configuration.allow_host_paths.clone())?;
-    let beside = roles::beside(&configuration.data_dir, configuration.egress_allow.clone(), configuration.keep_process_log);
+    let beside = roles::beside(
+        &configuration.data_dir,
+        configuration.egress_allow.clone(),
+        configuration.egress_roots.clone(),
+        configuration.keep_process_log,
+    );
     let local: Arc<dyn Provider> = Arc::new(local.with_processes(&configuration.data_dir, beside, abilities));
     let mut providers = Providers::default().with(local);
     for (name, served_by) in &configuration.provider_aliases {
@@ -63,13 +70,23 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
             log_bytes: configuration.keep_environment_logs,
         },
     };
+    let sources = secret_sources::build(&configuration.secret_sources, &|name| std::env::var(name).ok())?;
     let sealer = keys::sealer(&configuration, &store, &context).await?;
-    let app = App::new(store, context.clone(), providers, sealer, app_settings, host);
+    let app = App::new(store, context.clone(), providers, sealer, app_settings, host).with_secret_sources(sources);
+    let app = match configuration.github.take() {
+        Some(GithubApp { options, permissions }) => {
+            tracing::info!(app = options.app_id, web = %options.web, api = %options.api, "tokens for repositories come from a GitHub App");
+            app.with_git_host(Arc::new(Github::new(options, context.clone())), permissions)
+        }
+        None => app,
+    };
     app.finish_key_rotation().await?;
     if !app.seed(&user_name(), |key| directory.write("owner.key", key)).await? {
         // Another server on the same database was first: the key in our hands opens nothing.
         directory.remove("owner.key");
     }
+    // Before anything is started that may ask.
+    let asked_inside = app.git_host().map(|_| inside::open(&configuration.data_dir)).transpose()?;
     app.start_background();
 
     let shutdown = Arc::new(Notify::new());
@@ -99,8 +116,13 @@ pub async fn serve(configuration: Configuration) -> Result<()> {
             tokio::join!(ports.tend(), stead_api::serve(listeners, stead_api::ports_router(ports.clone()), connections, stop.clone()));
         }
     };
+    let serving_inside = async {
+        if let Some(listener) = asked_inside {
+            stead_api::serve_inside(listener, app.clone(), stop.clone()).await;
+        }
+    };
     let upkeep = stop.run_until_cancelled(stead_api::keep_metrics_up(metrics));
-    tokio::join!(serving, serving_ports, upkeep, async {
+    tokio::join!(serving, serving_ports, serving_inside, upkeep, async {
         ending.wait(&shutdown).await;
         stop.cancel();
     });

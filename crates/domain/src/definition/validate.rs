@@ -1,8 +1,10 @@
 //! What a definition must hold beyond its types.
 
+use std::collections::HashSet;
+
 use super::{NetworkAccess, RootView, Spec};
 use crate::error::{Error, Result};
-use crate::names;
+use crate::{names, repository};
 
 /// No list in a definition is longer than this.
 pub(super) const LONGEST_LIST: usize = 256;
@@ -108,17 +110,40 @@ impl Spec {
         let Some(repos) = &self.repos else { return Ok(()) };
         let allowed = repos.allowed.as_deref().unwrap_or_default();
         check_length(&path("repos.allowed"), allowed.len(), MOST_REPOSITORIES)?;
-        for (index, repository) in allowed.iter().enumerate() {
-            check_repository(&path(&format!("repos.allowed[{index}]")), repository)?;
+        let mut seen = HashSet::new();
+        for (index, name) in allowed.iter().enumerate() {
+            let field = path(&format!("repos.allowed[{index}]"));
+            repository::check(&field, name)?;
+            if !seen.insert(repository::key(name)) {
+                return Err(Error::field(field, format!("`{name}` stands twice; capital letters make no other repository")));
+            }
         }
         if let Some(default) = &repos.default {
-            check_repository(&path("repos.default"), default)?;
-            if !allowed.iter().any(|repository| repository.eq_ignore_ascii_case(default)) {
+            repository::check(&path("repos.default"), default)?;
+            if !allowed.iter().any(|name| name.eq_ignore_ascii_case(default)) {
                 return Err(Error::field(path("repos.default"), format!("`{default}` is not in `repos.allowed`"))
                     .suggestion(format!("add \"{default}\" to repos.allowed")));
             }
         }
-        Ok(())
+        match repos.github_installation_id {
+            None => return Ok(()),
+            // Ids of rows are positive, and JSON's readers elsewhere lose what is larger than this.
+            Some(id) if !(1..=(1 << 53)).contains(&id) => {
+                return Err(Error::field(path("repos.github_installation_id"), "is no id of an installation"));
+            }
+            Some(_) => {}
+        }
+        // Tokens are asked for by bare names: one of another owner would open a repository that nobody named.
+        let owner = |name: &str| repository::split(name).map(|(owner, _)| owner.to_ascii_lowercase());
+        let first = allowed.first().and_then(|name| owner(name));
+        match allowed.iter().position(|name| owner(name) != first) {
+            None => Ok(()),
+            Some(index) => Err(Error::field(
+                path(&format!("repos.allowed[{index}]")),
+                format!("`{}` has another owner than `{}`, and an installation is of one account", allowed[index], allowed[0]),
+            )
+            .suggestion("name repositories of one owner, or make an environment for each owner")),
+        }
     }
 
     fn validate_lease(&self, path: &impl Fn(&str) -> String) -> Result<()> {
@@ -252,19 +277,6 @@ pub(super) fn check_host(field: &str, value: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::field(field, "must be `host`, `host:port` or `*.suffix`, by name"))
-}
-
-fn check_repository(field: &str, value: &str) -> Result<()> {
-    let part = |text: &str, longest: usize| {
-        (1..=longest).contains(&text.len())
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-            && !matches!(text, "." | "..")
-            && !text.starts_with('-')
-    };
-    match value.split_once('/') {
-        Some((owner, name)) if part(owner, 39) && part(name, 100) => Ok(()),
-        _ => Err(Error::field(field, "must be `owner/name`")),
-    }
 }
 
 /// A variable of a process; secrets are upper case.

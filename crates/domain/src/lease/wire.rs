@@ -151,7 +151,7 @@ pub struct TicketView {
     /// How far the lease is that came of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<LeaseStage>,
-    /// How many are before it in the queue.
+    /// How many are before it in the queue, counted up to ten thousand.
     pub position: u64,
     /// Who holds it now.
     #[serde(default, skip_serializing_if = "Option::is_none")]

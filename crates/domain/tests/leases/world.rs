@@ -211,6 +211,15 @@ impl World {
         decision.answer
     }
 
+    /// The same; sometimes it is asked for twice, and the second answer is the first one again.
+    fn decide_twice(&mut self, event: Event) -> Result<Answer, Refusal> {
+        let first = self.decide(event);
+        if self.random.once_in(6) {
+            assert_eq!(self.decide(event), first, "a repetition of {event:?} was answered otherwise");
+        }
+        first
+    }
+
     fn send(&mut self, message: Message) {
         self.send_for(self.server, message);
     }
@@ -318,7 +327,7 @@ impl World {
                 let wanted = Wanted { principal, bind, mode, ttl: TTL, max_lifetime };
                 let priority = self.random.below(5) as i8 - 2;
                 let wait = 1_000 + self.random.below(60_000);
-                let answer = self.decide(Event::Acquire { wanted, on_busy, priority, wait, lease, ticket });
+                let answer = self.decide_twice(Event::Acquire { wanted, on_busy, priority, wait, lease, ticket });
                 // Sometimes the reply is lost: then it holds something that it does not know of.
                 if !self.random.once_in(12) {
                     self.holders[number].lease = answer.is_ok().then_some(lease);
@@ -341,7 +350,7 @@ impl World {
             (Some(lease), _) => {
                 let (other, successor) = (self.random.below(HOLDERS as u64) as usize, LeaseId::from_bytes(self.random.bytes()));
                 let Holder { principal: to, bind, .. } = self.holders[other];
-                if self.decide(Event::Transfer { lease, to, bind, successor }).is_ok() {
+                if self.decide_twice(Event::Transfer { lease, to, bind, successor }).is_ok() {
                     self.holders[number].lease = None;
                     self.holders[other].lease = Some(successor);
                 }

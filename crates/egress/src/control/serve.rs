@@ -143,7 +143,7 @@ impl Registry {
             }
             Request::Broker { environment: id, broker } => {
                 let held = environments.get(&id).ok_or_else(|| missing(&id))?;
-                held.environment.set_broker(broker).map_err(|message| (Failure::InvalidBroker, message))?;
+                held.environment.set_broker(&broker).map_err(|error| (Failure::InvalidBroker, error.to_string()))?;
             }
             Request::Remove { environment: id } => {
                 let held = environments.remove(&id).ok_or_else(|| missing(&id))?;

@@ -25,6 +25,8 @@ pub enum Decision {
     /// A connection was opened; its end is a second line with the same `connection`.
     Allowed,
     Refused,
+    /// Values were put into requests of an allowed connection; told once for each set of them.
+    Brokered,
     /// An allowed connection is over.
     Closed,
 }
@@ -44,6 +46,9 @@ pub struct Entry {
     /// What the program itself named, where that is why it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named: Option<String>,
+    /// The names of the secrets that were used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
     /// Where the connection really went.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
@@ -71,6 +76,7 @@ impl Entry {
             decision,
             reason: None,
             named: None,
+            secrets: Vec::new(),
             address: None,
             bytes_up: 0,
             bytes_down: 0,
@@ -104,6 +110,10 @@ impl Journal {
         let (sender, receiver) = mpsc::channel(1024);
         tasks.spawn(writer::write(options, receiver));
         Self { sender, clock }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// Waits while the disk is slow, so that nothing goes out unrecorded.

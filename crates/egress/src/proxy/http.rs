@@ -1,11 +1,13 @@
 //! `CONNECT host:port`, and `GET http://host/…`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Buf;
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::time::timeout;
 
+use crate::broker::{self, Requests};
 use crate::environment::Environment;
 use crate::reason::Reason;
 use crate::relay::http::{body, next_head};
@@ -17,10 +19,10 @@ use crate::sniff::{Expected, Protocol};
 type Reader = Inbound<ReadHalf<Box<dyn Stream>>>;
 type Writer = WriteHalf<Box<dyn Stream>>;
 
-pub async fn serve(environment: &Environment, mut inbound: Reader, mut writer: Writer) {
+pub async fn serve(environment: &Arc<Environment>, mut inbound: Reader, mut writer: Writer) {
     let head = match environment.beginning(next_head(&mut inbound)).await {
         Ok(Some(head)) => head,
-        Ok(None) | Err(Interrupted::Broken) => return,
+        Ok(None) | Err(Interrupted::Broken | Interrupted::Ended(_)) => return,
         Err(Interrupted::Refused(reason)) => return refuse(environment, &mut writer, None, reason).await,
     };
     let expected = match destination(environment, &head) {
@@ -37,6 +39,10 @@ pub async fn serve(environment: &Environment, mut inbound: Reader, mut writer: W
             carry(environment, expected, (inbound, writer), upstream, address, None).await;
         }
         return;
+    }
+    if environment.is_brokered(&expected) {
+        let opened = broker::Opened { stream: upstream, address };
+        return broker::carry(environment, expected, (inbound, writer), opened, Requests::One).await;
     }
     let Ok(rewritten) = rewrite(&inbound.buffer[..head.length]) else {
         return refuse(environment, &mut writer, Some(&expected), Reason::MalformedRequest).await;

@@ -3,6 +3,8 @@
 mod http;
 mod socks;
 
+use std::sync::Arc;
+
 use tokio::io::split;
 
 use crate::environment::Environment;
@@ -12,7 +14,7 @@ use crate::relay::stream::{Inbound, Stream};
 use crate::sniff::Expected;
 
 /// One connection to the proxy's port.
-pub async fn serve(environment: &Environment, stream: Box<dyn Stream>) {
+pub async fn serve(environment: &Arc<Environment>, stream: Box<dyn Stream>) {
     let (reader, writer) = split(stream);
     let mut inbound = Inbound::new(reader);
     let Ok(true) = environment.beginning(async { Ok(inbound.fill().await?) }).await else { return };

@@ -1,5 +1,7 @@
 //! SOCKS5: `CONNECT`, without a user, by name or address.
 
+use std::sync::Arc;
+
 use bytes::Buf;
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadHalf, WriteHalf};
 
@@ -13,7 +15,11 @@ use crate::sniff::{Expected, Protocol};
 const NO_USER: u8 = 0;
 const CONNECT: u8 = 1;
 
-pub async fn serve(environment: &Environment, mut inbound: Inbound<ReadHalf<Box<dyn Stream>>>, mut writer: WriteHalf<Box<dyn Stream>>) {
+pub async fn serve(
+    environment: &Arc<Environment>,
+    mut inbound: Inbound<ReadHalf<Box<dyn Stream>>>,
+    mut writer: WriteHalf<Box<dyn Stream>>,
+) {
     let greeted = environment.beginning(async {
         let methods = read(&mut inbound, greeting).await?;
         if !methods.contains(&NO_USER) {
@@ -25,7 +31,7 @@ pub async fn serve(environment: &Environment, mut inbound: Inbound<ReadHalf<Box<
     });
     let decided = match greeted.await {
         Ok((host, port)) => super::expected(environment, host, port),
-        Err(Interrupted::Broken) => return,
+        Err(Interrupted::Broken | Interrupted::Ended(_)) => return,
         Err(Interrupted::Refused(reason)) => Err(reason),
     };
     let expected = match decided {
@@ -39,7 +45,7 @@ pub async fn serve(environment: &Environment, mut inbound: Inbound<ReadHalf<Box<
 }
 
 async fn connect(
-    environment: &Environment,
+    environment: &Arc<Environment>,
     expected: Expected,
     inbound: Inbound<ReadHalf<Box<dyn Stream>>>,
     mut writer: WriteHalf<Box<dyn Stream>>,

@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use ::http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadHalf, WriteHalf, split};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::address::normalised;
+use crate::broker::{self, Requests};
 use crate::environment::Environment;
 use crate::journal::{Decision, Entry};
 use crate::policy::Access;
@@ -51,7 +53,7 @@ pub fn accept(incoming: Incoming) {
     });
 }
 
-async fn serve(environment: &Environment, destination: SocketAddr, stream: Box<dyn Stream>) {
+async fn serve(environment: &Arc<Environment>, destination: SocketAddr, stream: Box<dyn Stream>) {
     let port = destination.port();
     let decided = environment.meant_by(destination.ip()).and_then(|host| {
         let policy = environment.policy();
@@ -72,7 +74,7 @@ async fn serve(environment: &Environment, destination: SocketAddr, stream: Box<d
     let mut inbound = Inbound::new(reader);
     let first = match first_words(environment, &mut inbound, &expected).await {
         Ok(first) => first,
-        Err(Interrupted::Broken) => return,
+        Err(Interrupted::Broken | Interrupted::Ended(_)) => return,
         Err(Interrupted::Refused(reason)) => {
             answer_refusal(&mut writer, &inbound.buffer, reason).await;
             let entry = Entry::new(&expected.host, port, protocol_of(&inbound.buffer), Decision::Refused).because(reason);
@@ -109,7 +111,7 @@ where
 }
 
 /// Reads until it is clear what is spoken, and whether the right host is named.
-async fn listen<R>(environment: &Environment, inbound: &mut Inbound<R>, expected: &Expected) -> Result<Protocol, Interrupted>
+pub async fn listen<R>(environment: &Environment, inbound: &mut Inbound<R>, expected: &Expected) -> Result<Protocol, Interrupted>
 where
     R: AsyncRead + Unpin,
 {
@@ -138,13 +140,17 @@ pub async fn open(environment: &Environment, expected: &Expected) -> Result<(Tcp
 
 /// Both directions of an allowed connection until its end. `first` says what was heard already; otherwise it is heard on the way.
 pub async fn carry(
-    environment: &Environment,
+    environment: &Arc<Environment>,
     expected: Expected,
     client: Client,
     upstream: TcpStream,
     address: IpAddr,
     first: Option<Protocol>,
 ) {
+    if environment.is_brokered(&expected) {
+        let opened = broker::Opened { stream: upstream, address };
+        return broker::carry(environment, expected, client, opened, Requests::Any).await;
+    }
     let open = access_is_open(environment);
     carry_with(environment, &expected, address, first.unwrap_or(Protocol::Tcp), async |meter| {
         let (mut inbound, writer) = client;
@@ -186,11 +192,11 @@ pub async fn carry_with(
     expected: &Expected,
     address: IpAddr,
     protocol: Protocol,
-    work: impl AsyncFnOnce(&Meter) -> Result<(), Interrupted>,
+    work: impl AsyncFnOnce(&Arc<Meter>) -> Result<(), Interrupted>,
 ) {
-    let meter = Meter::default();
+    let meter = Arc::new(Meter { connection: environment.next_connection(), ..Meter::default() });
     let entry = Entry {
-        connection: Some(environment.next_connection()),
+        connection: Some(meter.connection),
         address: Some(address),
         ..Entry::new(&expected.host, expected.port, protocol, Decision::Allowed)
     };
@@ -199,6 +205,7 @@ pub async fn carry_with(
         outcome = work(&meter) => match outcome {
             Ok(()) => Reason::Done,
             Err(Interrupted::Broken) => Reason::Broken,
+            Err(Interrupted::Ended(reason)) => reason,
             Err(Interrupted::Refused(reason)) => {
                 environment.refuse(&expected.host, expected.port, protocol, reason).await;
                 reason
@@ -220,7 +227,7 @@ fn protocol_of(bytes: &[u8]) -> Protocol {
 }
 
 /// In the language that the program speaks, so that it can say more than "connection reset".
-async fn answer_refusal(writer: &mut WriteHalf<Box<dyn Stream>>, said: &[u8], reason: Reason) {
+pub async fn answer_refusal(writer: &mut WriteHalf<Box<dyn Stream>>, said: &[u8], reason: Reason) {
     let answer = match protocol_of(said) {
         // A fatal alert: access denied.
         Protocol::Tls => vec![21, 3, 3, 0, 2, 2, 49],
@@ -234,21 +241,33 @@ async fn answer_refusal(writer: &mut WriteHalf<Box<dyn Stream>>, said: &[u8], re
     .await;
 }
 
-pub fn refusal_page(reason: Reason) -> Vec<u8> {
+/// Status, code and text of a refusal.
+pub fn refusal(reason: Reason) -> (u16, String, String) {
     let status = match reason {
-        Reason::MalformedRequest | Reason::HostMissing | Reason::UnknownProxyRequest => "400 Bad Request",
-        Reason::HeadTooLong => "431 Request Header Fields Too Large",
-        Reason::SlowStart => "408 Request Timeout",
-        Reason::TooManyConnections => "503 Service Unavailable",
-        Reason::Unresolved | Reason::ConnectFailed => "502 Bad Gateway",
-        Reason::ConnectTimeout => "504 Gateway Timeout",
-        _ => "403 Forbidden",
+        Reason::MalformedRequest | Reason::HostMissing | Reason::UnknownProxyRequest => 400,
+        Reason::HeadTooLong => 431,
+        Reason::SlowStart => 408,
+        Reason::TooManyConnections => 503,
+        Reason::Unresolved
+        | Reason::ConnectFailed
+        | Reason::CertificateUntrusted
+        | Reason::TlsFailed
+        | Reason::UpstreamBroken
+        | Reason::EncodedReply
+        | Reason::UnusableValue => 502,
+        Reason::ConnectTimeout => 504,
+        _ => 403,
     };
     let code = serde_json::to_value(reason).ok().and_then(|code| code.as_str().map(str::to_owned)).unwrap_or_default();
-    let body = format!("stead: egress refused: {reason}\n");
+    (status, code, format!("stead: egress refused: {reason}\n"))
+}
+
+pub fn refusal_page(reason: Reason) -> Vec<u8> {
+    let (status, code, body) = refusal(reason);
+    let words = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or_default();
     let length = body.len();
     format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nStead-Egress: {code}\r\nConnection: close\r\n\r\n{body}"
+        "HTTP/1.1 {status} {words}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nStead-Egress: {code}\r\nConnection: close\r\n\r\n{body}"
     )
     .into_bytes()
 }

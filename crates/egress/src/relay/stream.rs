@@ -21,6 +21,8 @@ const CHUNK: usize = 16 * 1024;
 pub enum Interrupted {
     Broken,
     Refused(Reason),
+    /// Nothing was wrong with it; the reason is how the connection ended.
+    Ended(Reason),
 }
 
 impl From<io::Error> for Interrupted {
@@ -38,6 +40,8 @@ impl From<Reason> for Interrupted {
 /// What is known of a connection while it runs.
 #[derive(Debug, Default)]
 pub struct Meter {
+    /// As the journal counts.
+    pub connection: u64,
     pub up: AtomicU64,
     pub down: AtomicU64,
     /// What was heard on the way, if it was not known before.

@@ -52,7 +52,7 @@ fn open() -> PolicyText {
     PolicyText { access: Access::Enabled, ..policy(&[]) }
 }
 
-async fn world() -> World {
+pub async fn world() -> World {
     let mut world = World::around(Inside::with("ip link set lo up"), Limits::default()).await;
     let device = device(&world.inside, world.directory.path());
     world.client.add(ENVIRONMENT, open(), vec![(Socket::Tun { mtu: 1500 }, device.as_fd())]).await.unwrap();
@@ -60,7 +60,7 @@ async fn world() -> World {
 }
 
 /// Over the device; the server's address does not matter.
-fn look_up(name: &str) -> Option<std::net::IpAddr> {
+pub fn look_up(name: &str) -> Option<std::net::IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     socket.connect("8.8.8.8:53").unwrap();

@@ -99,6 +99,15 @@ pub struct World {
 
 static NEXT: AtomicU8 = AtomicU8::new(1);
 
+/// Certificates are made for the time that it is, and programs look at their own clocks.
+fn as_late_as_it_is() -> stead_domain::Context {
+    let (context, clock) = stead_testing::context(1);
+    #[allow(clippy::disallowed_methods, reason = "the programs of these tests do not take their time from anybody")]
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    clock.advance(now.saturating_sub(Duration::from_micros(context.now().microseconds() as u64)));
+    context
+}
+
 pub fn policy(hosts: &[&str]) -> PolicyText {
     PolicyText {
         access: Access::Allowlist,
@@ -124,7 +133,8 @@ impl World {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let mut options = Options::new(directory.path().join("relay"), directory.path().join("journal"));
         (options.limits, options.resolver) = (limits, resolver.clone());
-        let (context, stopped) = (stead_testing::context(1).0, stop.clone());
+        options.roots = Some(directory.path().join("roots.pem"));
+        let (context, stopped) = (as_late_as_it_is(), stop.clone());
         tasks.spawn(async move { run(options, context, stopped).await.unwrap() });
         let client = loop {
             match Client::connect(&directory.path().join("relay")).await {

@@ -12,6 +12,7 @@ use stead_sandbox::cgroup::{Availability, Freezer, Group, Limits};
 use stead_sandbox::{Bind, Event, Network, Outlet, Outlets, Overlay, Place, Plan, RootView, Skeleton};
 
 use super::errands::UnderWay;
+use super::trust;
 use crate::blueprint::{self, Blueprint, PROXY_PORT, WorkspaceKind};
 use crate::protocol::Refusal;
 
@@ -319,6 +320,7 @@ fn plan(blueprint: &Blueprint) -> Result<Plan, String> {
         let made = if bind.writable { Bind::read_write } else { Bind::read_only };
         plan.binds.push(made(bind.source.clone(), bind.path.clone()));
     }
+    plan.binds.extend(trust::binds(blueprint)?);
     plan.protected.clone_from(&blueprint.protected);
     plan.hidden.clone_from(&blueprint.hidden);
     plan.network = match &blueprint.network {

@@ -19,6 +19,7 @@ mod secrets;
 mod starts;
 mod stdin;
 mod stillness;
+mod trust;
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -61,6 +61,7 @@ impl House {
             system_below: Vec::new(),
             image: None,
             identity: None,
+            trusted: None,
             allow_ptrace: false,
             env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
             idle_milliseconds: 60_000,

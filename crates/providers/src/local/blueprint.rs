@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use stead_app::repositories::pass;
 use stead_app::{PlaceError, Premises};
 use stead_domain::definition::{MountAccess, NetworkAccess, PackagePolicy, SEARCH_PATH, SandboxMode, Spec, WorkspaceAccess};
 use stead_domain::ids::EnvironmentId;
@@ -10,6 +11,7 @@ use stead_egress::policy::{Access, PolicyText};
 use stead_place::blueprint::{Bind, Blueprint, Image, Limits, Network, PROXY_PORT, Workspace, WorkspaceKind};
 use stead_place::{Directories, fence_file};
 
+use super::brokered;
 use super::host_paths::HostPaths;
 use super::images;
 use super::layers::{self, Located};
@@ -36,6 +38,8 @@ pub struct Site<'a> {
     pub relay: &'a Path,
     /// What the operator lets environments reach although it is not public.
     pub reachable: &'a [String],
+    /// What git inside asks for credentials; there if this server gives any.
+    pub inside: &'a Path,
     /// The root of its own that the definition names, if it does.
     pub image: Option<&'a images::Image>,
 }
@@ -81,13 +85,20 @@ impl Site<'_> {
             relay: self.relay.to_owned(),
             policy: PolicyText { access, allowed_hosts: allowed_hosts.unwrap_or_default(), reachable: self.reachable.to_vec() },
         };
+        let hosts = brokered::hosts(spec);
         let network = match sandbox.network_access.unwrap_or(NetworkAccess::Enabled) {
             NetworkAccess::Disabled => Network::Disabled,
-            NetworkAccess::Allowlist => relayed(Access::Allowlist, sandbox.allowed_hosts),
+            NetworkAccess::Allowlist => {
+                relayed(Access::Allowlist, Some(brokered::with_hosts(sandbox.allowed_hosts.unwrap_or_default(), hosts)))
+            }
             NetworkAccess::Enabled => relayed(Access::Enabled, None),
         };
+        let trusted = brokered::trusted(premises)?;
         let mut binds = vec![Bind { source: self.sandbox.join("runtime"), path: runtime_path, writable: true }];
         binds.extend(mounts.iter().filter(|bind| bind.path != workspace_path).cloned());
+        if asks_for_credentials(spec) && self.inside.is_dir() {
+            binds.push(Bind { source: self.inside.to_owned(), path: pass::DIRECTORY.into(), writable: false });
+        }
         Ok(Blueprint {
             environment: premises.environment,
             spec_version: premises.spec_version,
@@ -101,7 +112,8 @@ impl Site<'_> {
             identity: Some(identity(premises.environment, is_system)),
             allow_ptrace: sandbox.allow_ptrace.unwrap_or(false),
             hostname: hostname(&premises.name),
-            env: variables(spec, &workspace_path, &network, is_system, self.image.is_some()),
+            env: variables(spec, &workspace_path, &network, trusted.is_some(), is_system, self.image.is_some()),
+            trusted,
             workspace: Workspace { path: workspace_path.clone(), source, access, below },
             binds,
             protected: inside(&protected),
@@ -147,6 +159,13 @@ pub fn check_writable(premises: &Premises) -> Result<(), PlaceError> {
     }
 }
 
+/// Whether it has repositories that somebody gives tokens for.
+fn asks_for_credentials(spec: &Spec) -> bool {
+    spec.repos
+        .as_ref()
+        .is_some_and(|repos| repos.github_installation_id.is_some() && repos.allowed.as_ref().is_some_and(|allowed| !allowed.is_empty()))
+}
+
 fn mounts(spec: &Spec, host_paths: &HostPaths) -> Result<Vec<Bind>, PlaceError> {
     let mounts = spec.mounts.iter().flatten().map(|mount| match mount.source.strip_prefix("host:") {
         Some(source) => {
@@ -164,7 +183,7 @@ fn mounts(spec: &Spec, host_paths: &HostPaths) -> Result<Vec<Bind>, PlaceError> 
     mounts.collect()
 }
 
-fn variables(spec: &Spec, workspace: &Path, network: &Network, is_system: bool, is_image: bool) -> Vec<(String, String)> {
+fn variables(spec: &Spec, workspace: &Path, network: &Network, trusts: bool, is_system: bool, is_image: bool) -> Vec<(String, String)> {
     let user = if is_system { "root" } else { USER };
     let home = if is_system { "/root".to_owned() } else { format!("/home/{USER}") };
     let mut variables: Vec<(String, String)> = [
@@ -188,6 +207,9 @@ fn variables(spec: &Spec, workspace: &Path, network: &Network, is_system: bool, 
         for name in ["NO_PROXY", "no_proxy"] {
             variables.push((name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
         }
+    }
+    if trusts {
+        variables.extend(brokered::variables(is_image));
     }
     for (name, value) in spec.env.iter().flatten() {
         variables.retain(|(known, _)| known != name);

@@ -41,6 +41,7 @@ fn told(entry: Entry) -> EgressEntry {
         decision: match entry.decision {
             Decision::Allowed => EgressDecision::Allowed,
             Decision::Refused => EgressDecision::Refused,
+            Decision::Brokered => EgressDecision::Brokered,
             Decision::Closed => EgressDecision::Closed,
         },
         host: entry.host,
@@ -49,6 +50,7 @@ fn told(entry: Entry) -> EgressEntry {
         reason: entry.reason.as_ref().map(word),
         message: entry.reason.map(|reason| reason.to_string()),
         named: entry.named,
+        secrets: entry.secrets,
         address: entry.address.map(|address| address.to_string()),
         connection: entry.connection,
         bytes_up: entry.bytes_up,

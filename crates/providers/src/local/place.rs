@@ -55,6 +55,8 @@ pub struct LocalPlace {
     host_paths: Arc<HostPaths>,
     images: Arc<Images>,
     relay: Relay,
+    /// What places see where their definition names repositories.
+    inside: PathBuf,
     /// Where the relay writes down what it did.
     journal: PathBuf,
     /// What the operator lets environments reach although it is not public.
@@ -92,6 +94,7 @@ impl LocalPlace {
             host_paths,
             images,
             relay,
+            inside: inside(data_dir),
             journal: data_dir.join("egress"),
             reachable,
             log_bytes,
@@ -115,6 +118,7 @@ impl LocalPlace {
             host_paths: &self.host_paths,
             relay: self.relay.directory(),
             reachable: &self.reachable,
+            inside: &self.inside,
             image: image.as_ref(),
         };
         site.blueprint(premises)
@@ -242,6 +246,11 @@ fn unbounded(error: std::io::Error) -> PlaceError {
         message: format!("the filesystem does not hold its files to a bound: {error}"),
         suggestion: "try again; `stead doctor` says what the filesystem of the data directory can do".to_owned(),
     }
+}
+
+/// Where a server keeps what places see that ask it for credentials. It is there when the server gives any.
+pub fn inside(data_dir: &Path) -> PathBuf {
+    data_dir.join("inside")
 }
 
 /// What a server starts beside itself, and how.

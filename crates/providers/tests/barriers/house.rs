@@ -82,6 +82,7 @@ impl House {
             name: "web".to_owned(),
             spec: serde_json::from_value(spec).unwrap(),
             spec_version: 1,
+            authority: None,
             allow_unenforced: false,
         }
     }

@@ -12,13 +12,20 @@ pub fn each(text: &[u8], mut escape: impl FnMut(u8, &mut Vec<u8>)) -> Vec<u8> {
 /// Strings of JSON, without the quotes around them.
 pub fn json(text: &[u8], found: &mut Vec<Vec<u8>>) {
     let Ok(text) = std::str::from_utf8(text) else { return };
-    for upper in [false, true] {
-        for slash in [false, true] {
-            for ascii in [false, true] {
-                for markup in ["", "<>&", "<>&'", "<>&'\""] {
-                    let once = json_string(text, upper, slash, ascii, markup);
+    let has = |characters: &str| text.contains(|character| characters.contains(character));
+    let either = |which: bool| if which { &[false, true][..] } else { &[false] };
+    let markups: Vec<&str> = ["<>&", "<>&'", "<>&'\""].into_iter().filter(|markup| has(markup)).chain([""]).collect();
+    let units = !text.is_ascii() || markups.len() > 1 || text.contains(|character| character < ' ');
+    if !(units || has("\"\\/")) {
+        return;
+    }
+    for upper in either(units) {
+        for slash in either(has("/")) {
+            for ascii in either(!text.is_ascii()) {
+                for markup in &markups {
+                    let once = json_string(text, *upper, *slash, *ascii, markup);
                     if markup.is_empty() {
-                        found.push(json_string(&once, upper, slash, ascii, markup).into_bytes());
+                        found.push(json_string(&once, *upper, *slash, *ascii, markup).into_bytes());
                     }
                     found.push(once.into_bytes());
                 }
@@ -69,9 +76,12 @@ pub fn xml(text: &[u8], found: &mut Vec<Vec<u8>>) {
         ["&#x26;", "&#x3c;", "&#x3e;", "&#x22;", "&#x27;"],
         ["&#x26;", "&#x3C;", "&#x3E;", "&#x22;", "&#x27;"],
     ];
+    let special = |set: &[u8]| text.iter().any(|byte| set.contains(byte));
+    let escapers = if special(b"&<>\"'") { &ESCAPERS[..] } else { &ESCAPERS[..1] };
     // An attribute may not hold a line break as it is.
-    for line in [None, Some("&#10;"), Some("&#xA;"), Some("&#xa;")] {
-        for [and, less, greater, double, single] in ESCAPERS {
+    let lines = [None, Some("&#10;"), Some("&#xA;"), Some("&#xa;")];
+    for line in &lines[..if special(b"\n") { 4 } else { 1 }] {
+        for [and, less, greater, double, single] in escapers {
             found.push(each(text, |byte, escaped| match (byte, line) {
                 (b'&', _) => escaped.extend(and.bytes()),
                 (b'<', _) => escaped.extend(less.bytes()),
@@ -88,18 +98,20 @@ pub fn xml(text: &[u8], found: &mut Vec<Vec<u8>>) {
 /// Percent encoding. What is kept as it is differs: the standard's unreserved characters, those of JavaScript's `encodeURIComponent` and
 /// `encodeURI`, of forms, and of paths.
 pub fn uri(text: &[u8], found: &mut Vec<Vec<u8>>) {
+    let special = |set: &[u8]| text.iter().any(|byte| set.contains(byte));
+    if text.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')) {
+        return;
+    }
     for kept in ["-_.~", "-_.~!'()*", "-_.~!'()*;,/?:@&=+$#", "-_.*", "-_.", "-_.~/", "-_.~/:@!$&'()*+,;="] {
-        for space in ["%20", "+"] {
-            for upper in [false, true] {
+        for space in if special(b" ") { &["%20", "+"][..] } else { &["%20"] } {
+            for digits in [b"0123456789abcdef", b"0123456789ABCDEF"] {
                 found.push(each(text, |byte, escaped| {
                     if byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte) {
                         escaped.push(byte);
                     } else if byte == b' ' {
                         escaped.extend(space.bytes());
-                    } else if upper {
-                        escaped.extend(format!("%{byte:02X}").bytes());
                     } else {
-                        escaped.extend(format!("%{byte:02x}").bytes());
+                        escaped.extend([b'%', digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]]);
                     }
                 }));
             }

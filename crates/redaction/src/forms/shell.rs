@@ -4,6 +4,9 @@
 use super::escapes::each;
 
 pub fn all(text: &[u8], found: &mut Vec<Vec<u8>>) {
+    if text.iter().all(|byte| means_nothing(*byte)) {
+        return;
+    }
     let instead =
         |what: u8, with: &'static str| each(text, move |byte, out| if byte == what { out.extend(with.bytes()) } else { out.push(byte) });
     let before = |what: &'static [u8], mark: u8| {
@@ -24,10 +27,7 @@ pub fn all(text: &[u8], found: &mut Vec<Vec<u8>>) {
     found.push(before(b" \t!\"#$&'()*;<>?[\\]^`{|}~,", b'\\'));
     found.push(before(b" \t!\"#$&'()*;<>?[\\]^`{|}", b'\\'));
     found.push(each(text, |byte, out| {
-        if byte.is_ascii()
-            && !byte.is_ascii_alphanumeric()
-            && !matches!(byte, b'_' | b'-' | b'.' | b'/' | b':' | b'@' | b'+' | b'=' | b'%' | b',')
-        {
+        if byte.is_ascii() && !means_nothing(byte) {
             out.push(b'\\');
         }
         out.push(byte);
@@ -37,6 +37,11 @@ pub fn all(text: &[u8], found: &mut Vec<Vec<u8>>) {
             found.push(literal(text, quotes, &other));
         }
     }
+}
+
+/// What no shell and no language ever escapes.
+fn means_nothing(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_-./:@+=%".contains(&byte)
 }
 
 /// How bytes that are no visible ASCII are written in a literal.

@@ -56,6 +56,9 @@ fn row(entry: &EgressEntry) -> Vec<String> {
     if let Some(named) = &entry.named {
         note = format!("{note} ({named})");
     }
+    if !entry.secrets.is_empty() {
+        note = format!("{note}with {}", entry.secrets.join(", "));
+    }
     if entry.bytes_up + entry.bytes_down > 0 {
         note = format!("{note}, {} up, {} down", human::bytes(entry.bytes_up), human::bytes(entry.bytes_down));
     }

@@ -3,10 +3,12 @@
 mod apply;
 mod archive;
 mod changes;
+mod checkout;
 mod create;
 mod delete;
 mod egress;
 mod export;
+mod github_token;
 mod history;
 mod import;
 mod life;
@@ -40,6 +42,7 @@ pub async fn run(invocation: &Invocation<'_>, command: EnvironmentCommand) -> Re
         EnvironmentCommand::Stop(arguments) => life::stop(invocation, &arguments).await,
         EnvironmentCommand::Posture(arguments) => life::posture(invocation, &arguments).await,
         EnvironmentCommand::Setup(arguments) => setup::run(invocation, &arguments).await,
+        EnvironmentCommand::Checkout(arguments) => checkout::run(invocation, &arguments).await,
         EnvironmentCommand::Changes(arguments) => changes::list(invocation, &arguments).await,
         EnvironmentCommand::Keep(arguments) => changes::keep(invocation, &arguments).await,
         EnvironmentCommand::Drop(arguments) => changes::drop(invocation, &arguments).await,

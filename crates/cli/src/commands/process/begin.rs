@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::pin::pin;
 
+use serde::Serialize;
 use stead_client::{Client, Request};
 use stead_domain::environment::Environment;
 use stead_domain::process::{ExitCause, Overflow, Process, ProcessExit, StdinMode};
@@ -79,7 +80,7 @@ impl<'a> Wanted<'a> {
     pub async fn start(&self, here: &Here<'_>, environment: &Environment, signals: &mut Signals) -> Result<(Process, Vec<Signal>)> {
         let new = self.request();
         let text = format!("starting in {}", environment.name);
-        let mut starting = pin!(here.progress.during(&text, start(here, environment, &new)));
+        let mut starting = pin!(here.progress.during(&text, start_at(here, environment, "processes", &new)));
         // It may run before we hear of it: what was meant for it is kept until then.
         let mut early: Vec<Signal> = Vec::new();
         let started = loop {
@@ -94,6 +95,9 @@ impl<'a> Wanted<'a> {
             }
         };
         let process = started.map_err(|failure| missing::explained(here.invocation, environment, self.command, failure))?;
+        for warning in &process.warnings {
+            here.invocation.printer.warn(warning);
+        }
         Ok((process, early))
     }
 
@@ -112,11 +116,11 @@ pub struct Here<'a> {
 }
 
 /// Under one key however often it is asked, so that a server that is restarted in the middle starts it once.
-async fn start(here: &Here<'_>, environment: &Environment, new: &NewProcess) -> Result<Process> {
+pub async fn start_at(here: &Here<'_>, environment: &Environment, what: &str, body: &impl Serialize) -> Result<Process> {
     let random: [u8; 16] = here.invocation.context.random();
     let key: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    let path = here.client.project_path(&format!("/environments/{}/processes", environment.id));
-    let request = Request::post(path).json(new)?.header("idempotency-key", &key)?;
+    let path = here.client.project_path(&format!("/environments/{}/{what}", environment.id));
+    let request = Request::post(path).json(body)?.header("idempotency-key", &key)?;
     Ok(patiently(async || here.client.json(request.clone()).await).await?)
 }
 
@@ -140,6 +144,15 @@ pub fn conclude(invocation: &Invocation<'_>, process: &Process, end: End) -> Res
             invocation.printer.hint(&come_back(process.id, offset));
             Err(Failure::Told(ExitStatus::Command(130)))
         }
+    }
+}
+
+/// How this command ends when a process has, of which nothing more is shown.
+pub fn ended(process: &Process) -> Result<()> {
+    match &process.exit {
+        Some(exit) if exit.shell_code() == 0 => Ok(()),
+        Some(exit) => Err(Failure::Told(ExitStatus::Command((exit.shell_code() & 0xff) as u8))),
+        None => Err(Failure::Told(ExitStatus::Command(125))),
     }
 }
 

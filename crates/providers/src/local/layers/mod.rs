@@ -115,6 +115,10 @@ impl Shelf {
             return Ok(());
         }
         let unfinished = self.layers.join(format!("{MOVING}{layer}"));
+        // What is not there may come back: nothing is put in its place.
+        if !home.join(PARTS[0]).is_dir() && !unfinished.join(PARTS[0]).is_dir() {
+            return Ok(());
+        }
         make_directory(&unfinished)?;
         for part in PARTS {
             match fs::rename(home.join(part), unfinished.join(part)) {
@@ -370,6 +374,17 @@ mod tests {
         assert!(shelf.locate(*sandbox, &Stack { upper: None, below: vec![lost] }).is_err());
         let located = shelf.locate(*sandbox, &Stack { upper: Some(lost), below: vec![LayerId::first_of(*sandbox)] }).unwrap();
         assert_eq!(located, Located { upper: shelf.layers.join(lost.to_string()), below: vec![home.clone()] });
+    }
+
+    #[test]
+    fn a_layer_that_was_away_for_a_while_is_there_again() {
+        let House { shelf, sandbox, home, .. } = &house();
+        let layer = LayerId::first_of(*sandbox);
+        shelf.prepare(layer).unwrap();
+        fs::rename(home.join("workspace"), home.join("away")).unwrap();
+        assert!(shelf.find(layer).is_err() && shelf.list().unwrap().is_empty());
+        fs::rename(home.join("away"), home.join("workspace")).unwrap();
+        assert_eq!(shelf.find(layer).unwrap(), *home);
     }
 
     #[test]

@@ -1,0 +1,34 @@
+//! An environment as its place is told of it.
+
+use stead_domain::Result;
+use stead_domain::definition::{SecretDelivery, Spec};
+use stead_domain::environment::Environment;
+use stead_domain::ids::EnvironmentId;
+use stead_domain::secret::SecretValue;
+
+use crate::{App, Premises};
+
+impl App {
+    pub(crate) fn premises(&self, environment: &Environment) -> Result<Premises> {
+        Ok(Premises {
+            environment: environment.id,
+            sandbox: environment.sandbox_id,
+            stack: environment.stack.clone(),
+            name: environment.name.clone(),
+            spec: environment.spec.clone(),
+            spec_version: environment.spec_version,
+            authority: if has_brokered(&environment.spec) { Some(self.authority_seed(environment.id)?) } else { None },
+            allow_unenforced: environment.allow_unenforced,
+        })
+    }
+
+    /// What the certificate authority of an environment is made of: always the same, and kept nowhere.
+    pub(crate) fn authority_seed(&self, environment: EnvironmentId) -> Result<SecretValue> {
+        let seed = self.sealer.sign(format!("certificate authority/{environment}").as_bytes())?;
+        Ok(SecretValue::new(seed.to_vec()))
+    }
+}
+
+fn has_brokered(spec: &Spec) -> bool {
+    spec.secret_bindings.iter().flatten().any(|binding| binding.delivery == SecretDelivery::Broker)
+}

@@ -1,0 +1,58 @@
+//! A credential for git inside, which has no key and no lease of its own: the place says by what right it runs.
+
+use stead_domain::Result;
+use stead_domain::ids::EnvironmentId;
+use stead_domain::lease::{Answer, Event};
+use stead_domain::repository::{self, GitCredential, GitCredentialRequest};
+use stead_store::{desks, environments};
+
+use super::credential::{act, details};
+use crate::App;
+use crate::audit::record_own;
+use crate::leases::{Asked, decide_in, taken_over};
+use crate::place::Warrant;
+use crate::processes::check_usable;
+
+impl App {
+    /// For what runs in an environment under a warrant. The warrant is held against what the store says now: whatever was started under a
+    /// lease that has ended gets nothing. The caller has it from a place, and from nowhere else.
+    pub async fn git_credential_inside(&self, id: EnvironmentId, warrant: Warrant, request: GitCredentialRequest) -> Result<GitCredential> {
+        repository::check("repo_full_name", &request.repo_full_name)?;
+        let app = self.clone();
+        self.detached(async move {
+            let environment = app.load(id).await?;
+            check_usable(&environment)?;
+            let wanted = app.token_wanted(&environment, &request).await?;
+            let credential = app.credential_for(&environment, warrant, wanted).await?;
+            let (office, context, details) = (app.office(), app.context.clone(), details(&request));
+            app.store
+                .write(move |unit| {
+                    Box::pin(async move {
+                        let sandbox = environment.sandbox_id;
+                        let sharing = environments::sharing(unit, sandbox).await?;
+                        let rules = office.rules_of(&sharing);
+                        let loaded = desks::look(unit, sandbox, rules, office.own).await?;
+                        // Its holder may have made another lease of the one that it was started under, and it goes on under the same fence.
+                        let current = loaded.as_ref().and_then(|loaded| loaded.desk.owner());
+                        let holds = match warrant.lease.and(current) {
+                            Some(lease) => {
+                                let asked = Asked::by_itself(Event::Present { lease });
+                                let decided = decide_in(unit, &office, sandbox, None, asked).await?;
+                                matches!(decided.map(|decided| decided.answer), Some(Ok(Answer::Pass { fence })) if fence == warrant.fence)
+                            }
+                            // Nobody holds it alone: whatever was not stopped by a barrier goes on.
+                            None => loaded
+                                .is_some_and(|loaded| rules.open && loaded.quarantined.is_none() && loaded.desk.fence == warrant.fence),
+                        };
+                        if !holds {
+                            return Err(taken_over());
+                        }
+                        record_own(unit, &context, act(&environment, details)).await
+                    })
+                })
+                .await?;
+            Ok(credential)
+        })
+        .await
+    }
+}

@@ -2,6 +2,7 @@
 
 mod credentials;
 mod failures;
+mod inside;
 mod minting;
 mod proof;
 mod secrecy;

@@ -185,7 +185,7 @@ fn a_binding_is_made_changed_and_undone() {
     ");
     // A definition file can bind as little.
     desk.write(".stead/environments/bad.json", r#"{"id": "bad", "secret_bindings": [{"name": "DAYTONA_API_KEY"}]}"#);
-    let refused = desk.run(&["env", "apply"]);
+    let refused = desk.run(&["env", "apply", "-f", ".stead/environments/bad.json"]);
     assert!(!refused.contains("exit code: 0") && refused.contains("DAYTONA_API_KEY"), "{refused}");
 }
 

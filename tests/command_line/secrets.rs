@@ -169,7 +169,7 @@ fn a_binding_is_made_changed_and_undone() {
     let bound = told(&desk.output(&["env", "bind-secret", "web", "A", "--optional"]));
     assert!(bound.contains("warning: A is not set in this project yet: stead secret set A"), "{bound}");
     desk.done(&["env", "bind-secret", "web", "B"]);
-    assert_eq!((names(true), names(false)), (vec!["B".to_owned(), "C".to_owned()], vec!["A".to_owned()]));
+    assert_eq!((names(true), names(false)), (vec!["C".to_owned(), "B".to_owned()], vec!["A".to_owned()]));
     desk.done(&["env", "unbind-secret", "web", "C"]);
     assert_eq!(names(true), ["B"]);
     assert_snapshot!(desk.run(&["env", "unbind-secret", "web", "C"]), @"
@@ -185,7 +185,7 @@ fn a_binding_is_made_changed_and_undone() {
     ");
     // A definition file can bind as little.
     desk.write(".stead/environments/bad.json", r#"{"id": "bad", "secret_bindings": [{"name": "DAYTONA_API_KEY"}]}"#);
-    let refused = desk.run(&["env", "apply"]);
+    let refused = desk.run(&["env", "apply", "-f", ".stead/environments/bad.json"]);
     assert!(!refused.contains("exit code: 0") && refused.contains("DAYTONA_API_KEY"), "{refused}");
 }
 

@@ -329,6 +329,6 @@ fn a_standby_is_followed_to_where_the_rule_says() {
     let active = StandIn::start();
     active.put("default/V_KEY", json!({ "value": VALUE }));
     let house = House::new(&format!("token_file = 'FILES/token'\nstandby_addresses = ['{}']", active.address));
-    house.vault.state().redirect = Some(active.address.clone());
+    house.vault.state().redirect = Some(active.address);
     assert_eq!(house.shifted(), shifted(VALUE));
 }

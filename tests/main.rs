@@ -20,4 +20,5 @@ mod faults;
 mod identity;
 mod leases;
 mod readme;
+mod secrets;
 mod workspaces;

@@ -1,6 +1,8 @@
 //! Secrets, through the real binary: who is told what, what lies on the disk, which key opens it, and where else values come from.
 
+mod broker;
 mod calls;
+mod host;
 mod keys;
 mod resolving;
 mod sinks;

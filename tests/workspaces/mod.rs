@@ -20,32 +20,32 @@ use crate::api::world::{ENVIRONMENTS, create, expect, text};
 use crate::support::{Http, Reply, Server};
 
 /// An environment for one test. It is deleted at the end, so that nothing of it runs on.
-struct Home<'a> {
+pub struct Home<'a> {
     server: &'a Server,
-    http: Http,
+    pub http: Http,
     id: String,
     sandbox: String,
 }
 
 impl<'a> Home<'a> {
-    fn new(server: &'a Server, name: &str, spec: Value) -> Self {
+    pub fn new(server: &'a Server, name: &str, spec: Value) -> Self {
         let http = server.http();
         let made = create(&http, json!({"name": name, "spec": spec}));
         Self { server, http, id: text(&made, "id"), sandbox: text(&made, "sandbox_id") }
     }
 
-    fn path(&self, rest: &str) -> String {
+    pub fn path(&self, rest: &str) -> String {
         format!("{ENVIRONMENTS}/{}{rest}", self.id)
     }
 
     /// Runs a script to its end inside, and gives what `exec` says of it.
     #[track_caller]
-    fn shell(&self, script: &str) -> Value {
+    pub fn shell(&self, script: &str) -> Value {
         expect(&self.http.post(&self.path("/exec"), json!({"command": ["sh", "-c", script]})), 200)
     }
 
     #[track_caller]
-    fn works(&self, script: &str) -> String {
+    pub fn works(&self, script: &str) -> String {
         let result = self.shell(script);
         assert_eq!(result["exit_code"], 0, "{result}");
         text(&result, "stdout")

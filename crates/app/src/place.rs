@@ -13,11 +13,10 @@ use stead_domain::files::{FileOrder, FileWord};
 use stead_domain::ids::{EnvironmentId, LeaseId, ProcessId, SandboxId};
 use stead_domain::ports::ListeningPort;
 use stead_domain::process::{OutputStream, ProcessExit, ProcessLimits, TerminalSize};
-use stead_domain::secret::SecretValue;
 use stead_domain::{Code, Error, Timestamp};
 use tokio::net::TcpStream;
 
-use crate::secrets::Delivery;
+use crate::secrets::{Authority, Delivery};
 
 /// Where processes run. Calls may be repeated: a start under an id that was started before finds that process, a write to stdin under an
 /// offset that was written before writes nothing. Dropping a future of it harms nothing.
@@ -205,7 +204,7 @@ pub struct Premises {
     pub spec: Spec,
     pub spec_version: u64,
     /// What the environment's own certificate authority is made of, where secrets are brokered for it.
-    pub authority: Option<SecretValue>,
+    pub authority: Option<Authority>,
     /// What cannot be held may be left out. Otherwise it is not to be made at all.
     pub allow_unenforced: bool,
 }

@@ -3,8 +3,6 @@
 use stead_domain::Result;
 use stead_domain::definition::{SecretDelivery, Spec};
 use stead_domain::environment::Environment;
-use stead_domain::ids::EnvironmentId;
-use stead_domain::secret::SecretValue;
 
 use crate::{App, Premises};
 
@@ -17,15 +15,9 @@ impl App {
             name: environment.name.clone(),
             spec: environment.spec.clone(),
             spec_version: environment.spec_version,
-            authority: if has_brokered(&environment.spec) { Some(self.authority_seed(environment.id)?) } else { None },
+            authority: if has_brokered(&environment.spec) { Some(self.authority(environment.id)?) } else { None },
             allow_unenforced: environment.allow_unenforced,
         })
-    }
-
-    /// What the certificate authority of an environment is made of: always the same, and kept nowhere.
-    pub(crate) fn authority_seed(&self, environment: EnvironmentId) -> Result<SecretValue> {
-        let seed = self.sealer.sign(format!("certificate authority/{environment}").as_bytes())?;
-        Ok(SecretValue::new(seed.to_vec()))
     }
 }
 

@@ -199,7 +199,7 @@ impl App {
         Ok(())
     }
 
-    fn authority(&self, environment: EnvironmentId) -> Result<Authority> {
+    pub(crate) fn authority(&self, environment: EnvironmentId) -> Result<Authority> {
         self.sealer.sign(format!("certificate authority/{environment}").as_bytes()).map(Authority)
     }
 

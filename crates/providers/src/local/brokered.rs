@@ -58,9 +58,8 @@ pub fn with_hosts(mut allowed: Vec<String>, hosts: Vec<String>) -> Vec<String> {
 /// The certificate of the environment's authority, if it has one.
 pub fn trusted(premises: &Premises) -> Result<Option<Trusted>, PlaceError> {
     let Some(seed) = &premises.authority else { return Ok(None) };
-    let failed = |error: String| PlaceError::Failed(format!("the certificate authority of the environment: {error}"));
-    let seed = <[u8; 32]>::try_from(seed.bytes()).map_err(|_| failed("its seed has not 32 bytes".to_owned()))?;
-    let authority = Authority::new(&Seed::new(seed), &premises.environment.to_string()).map_err(|error| failed(error.to_string()))?;
+    let authority = Authority::new(&Seed::new(*seed.bytes()), &premises.environment.to_string());
+    let authority = authority.map_err(|error| PlaceError::Failed(error.to_string()))?;
     Ok(Some(Trusted { certificate: authority.certificate_pem(), fingerprint: authority.fingerprint() }))
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{Scene, acquire, id_of, make, repos, with_app};
 use crate::api::world::{ENVIRONMENTS, expect, refused, text};
 use crate::support::github::{FakeGithub, git};
-use crate::support::{Server, beside};
+use crate::support::Server;
 use crate::workspaces::can_run;
 
 impl Scene {
@@ -54,12 +54,6 @@ impl Scene {
     fn shell(&self, script: &str) -> (i64, String, String) {
         let process = expect(&self.http.post(&self.at("/processes"), json!({ "argv": ["sh", "-c", script] })), 201);
         self.over(&process)
-    }
-}
-
-impl Drop for Scene {
-    fn drop(&mut self) {
-        beside::retire_relay(self.server.path());
     }
 }
 

@@ -13,6 +13,7 @@ use stead_domain::files::{FileOrder, FileWord};
 use stead_domain::ids::{EnvironmentId, LeaseId, ProcessId, SandboxId};
 use stead_domain::ports::ListeningPort;
 use stead_domain::process::{OutputStream, ProcessExit, ProcessLimits, TerminalSize};
+use stead_domain::secret::SecretValue;
 use stead_domain::{Code, Error, Timestamp};
 use tokio::net::TcpStream;
 

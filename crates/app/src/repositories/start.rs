@@ -58,7 +58,7 @@ impl App {
             ));
         }
         resolved.env.push((VARIABLE.to_owned(), text));
-        resolved.delivery.known.push((format!("***{VARIABLE}***"), token.value.clone()));
+        resolved.delivery.known.push((format!("***{VARIABLE}***"), token.value));
         // That token ends within the hour. Git asks for one of its own whenever it needs one.
         let pass = self.git_pass(environment.id, warrant)?;
         resolved.env.extend(self.git_variables());

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::{Scene, acquire, id_of, make, repos, with_app};
 use crate::api::world::{ENVIRONMENTS, expect, refused, text};
-use crate::support::github::{FakeGithub, git};
 use crate::support::Server;
+use crate::support::github::{FakeGithub, git};
 use crate::workspaces::can_run;
 
 impl Scene {

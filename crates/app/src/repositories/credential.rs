@@ -34,18 +34,19 @@ impl App {
             let wanted = app.token_wanted(&environment, &request).await?;
             let right = Arc::new(app.enter(&entered, &environment).await?);
             let credential = app.credential_for(&environment, right.warrant, wanted).await?;
-            let (office, context) = (app.office(), app.context.clone());
+            let (office, context, warrant) = (app.office(), app.context.clone(), right.warrant);
             let details = details(&request);
             // Whoever lost the environment meanwhile is told nothing.
-            app.store
+            let held = app
+                .store
                 .write(move |unit| {
                     Box::pin(async move {
                         hold_in(unit, &office, &right).await?;
-                        let act = act(&environment, details);
-                        record(unit, &context, &entered.caller, act).await
+                        record(unit, &context, &entered.caller, act(&environment, details)).await
                     })
                 })
-                .await?;
+                .await;
+            app.kept_or_given_up(id, warrant, held)?;
             Ok(credential)
         })
         .await

@@ -17,6 +17,7 @@ mod contract;
 mod crashes;
 mod definitions;
 mod faults;
+mod github;
 mod identity;
 mod leases;
 mod readme;

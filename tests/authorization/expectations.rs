@@ -52,6 +52,12 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/v1/projects/{project}/api-keys", Needs::Owner, 201, r#"{"name": "key-{n}", "principal_id": "{member}"}"#),
     route("GET", "/v1/projects/{project}/api-keys/{id}", Needs::Owner, 200, ""),
     route("DELETE", "/v1/projects/{project}/api-keys/{id}", Needs::Owner, 204, ""),
+    route("GET", "/v1/projects/{project}/secrets", Needs::Viewer, 200, ""),
+    // The name is none of a secret's.
+    route("GET", "/v1/projects/{project}/secrets/{name}", Needs::Viewer, 404, ""),
+    route("GET", "/v1/projects/{project}/secrets/{name}/versions", Needs::Viewer, 404, ""),
+    route("PUT", "/v1/projects/{project}/secrets/{name}", Needs::Member, 400, r#"{"value": "x"}"#),
+    route("DELETE", "/v1/projects/{project}/secrets/{name}", Needs::Owner, 404, ""),
     route("GET", "/v1/projects/{project}/environments", Needs::Viewer, 200, ""),
     route("POST", "/v1/projects/{project}/environments", Needs::Member, 201, r#"{"name": "made-{n}"}"#),
     // An archive that is none: the door is passed and nothing is made.
@@ -145,9 +151,27 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/v1/projects/{project}/providers", Needs::Viewer, 200, ""),
     route("POST", "/v1/projects/{project}/providers/{name}/check", Needs::Member, 200, ""),
     route("GET", "/v1/projects/{project}/audit", Needs::Viewer, 200, ""),
+    // The secret is `local`, which is no name of one: the door is passed and nothing is set.
     route("GET", "/v1/system", Needs::Operator, 200, ""),
     route("GET", "/v1/system/usage", Needs::Operator, 200, ""),
+    // A server that is given its key has to be given another one.
+    route("POST", "/v1/system/rotate-key", Needs::Operator, LET_IN, ""),
     route("POST", "/v1/system/prune", Needs::Operator, 200, r#"{"dry_run": true}"#),
+    // It has no repositories.
+    route("POST", "/v1/projects/{project}/environments/{environment_id}/checkouts", Needs::Member, 400, "{}"),
+    // No GitHub App: the door is passed.
+    route(
+        "POST",
+        "/v1/projects/{project}/environments/{environment_id}/git/credentials",
+        Needs::Member,
+        403,
+        r#"{"repo_full_name": "acme/web"}"#,
+    ),
+    route("GET", "/api/github/installations", Needs::Nothing, 501, ""),
+    route("GET", "/api/github/installations/{id}/repos", Needs::Nothing, 501, ""),
+    route("GET", "/api/auth/github/login", Needs::Nothing, 501, ""),
+    route("GET", "/api/auth/github/callback", Needs::Nothing, 400, ""),
+    route("POST", "/api/auth/github/logout", Needs::Nothing, 204, ""),
     // A body that is refused: the door is passed, and the server stays for the rest of the test.
     route("POST", "/v1/system/shutdown", Needs::Operator, 400, r#"{"all": "maybe"}"#),
 ];

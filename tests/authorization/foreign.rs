@@ -83,7 +83,7 @@ fn foreign_ids_in_ones_own_project_look_like_ids_that_are_not_there() {
             ("{id}", theirs.key_id.clone(), nobody("key")),
         ];
         let mut covered = 0;
-        for route in documented(&operator) {
+        for route in documented(&operator).into_iter().filter(|route| route.path.contains("{project}")) {
             let Some((parameter, foreign, absent)) = foreign.iter().find(|(parameter, ..)| route.path.contains(parameter)) else {
                 continue;
             };

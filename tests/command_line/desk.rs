@@ -12,7 +12,7 @@ use crate::support::{Server, ServerBuilder, stead};
 
 /// What differs from run to run, and what stands for it in a snapshot.
 const FILTERS: &[(&str, &str)] = &[
-    (r"\b(env|sbx|prj|prn|key|hst|aud|req|prc|lse|tkt)_[0-9a-f]{32}\b", "${1}_[ID]"),
+    (r"\b(env|sbx|prj|prn|key|hst|aud|req|prc|lse|tkt|sec)_[0-9a-f]{32}\b", "${1}_[ID]"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", "[TIME]"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "[SECOND]"),
     (r"\bstk_[a-z2-7]{52}\b", "stk_[KEY]"),

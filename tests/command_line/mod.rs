@@ -22,5 +22,6 @@ mod references;
 mod restarts;
 mod run;
 mod running;
+mod secrets;
 mod terminal;
 mod upgrades;

@@ -12,17 +12,17 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use super::desk::Desk;
 
-struct Screen {
+pub struct Screen {
     master: File,
     slave: OwnedFd,
     pieces: Receiver<Vec<u8>>,
-    seen: String,
-    child: Child,
+    pub seen: String,
+    pub child: Child,
 }
 
 impl Screen {
     /// Runs a command that has this terminal for its own.
-    fn open(command: &Command) -> Self {
+    pub fn open(command: &Command) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -54,12 +54,12 @@ impl Screen {
         Self { master, slave: slave.into(), pieces, seen: String::new(), child }
     }
 
-    fn type_keys(&mut self, keys: &str) {
+    pub fn type_keys(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).unwrap();
     }
 
     /// Waits until it shows something after what was waited for before.
-    fn wait_for(&mut self, text: &str) {
+    pub fn wait_for(&mut self, text: &str) {
         let begun = Instant::now();
         loop {
             if let Some(at) = self.seen.find(text) {

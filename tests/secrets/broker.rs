@@ -45,8 +45,7 @@ fn world() -> Option<(Server, Host, tempfile::TempDir)> {
 }
 
 fn set(server: &Server, value: &str) {
-    let body = json!({"value": value}).to_string();
-    let reply = server.http().send("PUT", "/v1/projects/default/secrets/API_TOKEN", &[], Some(body.as_bytes()));
+    let reply = super::set(&server.http(), "API_TOKEN", value);
     assert!(matches!(reply.status, 200 | 201), "{}", reply.status);
 }
 

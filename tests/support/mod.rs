@@ -1,6 +1,7 @@
 //! A server of the test's own, and ways to talk to it.
 
 pub mod beside;
+pub mod github;
 mod http;
 mod server;
 

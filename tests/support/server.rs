@@ -13,7 +13,7 @@ use super::http::Http;
 pub fn stead() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
     for (name, _) in std::env::vars() {
-        if name.starts_with("STEAD_") || name.starts_with("XDG_") {
+        if ["STEAD_", "XDG_", "GITHUB_"].iter().any(|prefix| name.starts_with(prefix)) || name == "GH_TOKEN" {
             command.env_remove(name);
         }
     }
@@ -26,12 +26,19 @@ pub struct ServerBuilder {
     directory: Option<Arc<TempDir>>,
     arguments: Vec<String>,
     wrapper: Vec<String>,
+    variables: Vec<(String, String)>,
 }
 
 impl ServerBuilder {
     /// More arguments of `stead serve`.
     pub fn with(mut self, arguments: &[&str]) -> Self {
         self.arguments.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        self
+    }
+
+    /// With this in its environment.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -63,7 +70,14 @@ impl ServerBuilder {
                 command
             }
         };
+        // Servers on one database have one master key.
+        if self.arguments.iter().any(|argument| argument == "--database")
+            && !self.arguments.iter().any(|argument| argument == "--key-command")
+        {
+            command.env("STEAD_MASTER_KEY", "5a".repeat(32));
+        }
         command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory).args(&self.arguments);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 

@@ -72,6 +72,8 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/fork", MEMBER),
     // It holds every file, and seals what is there.
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/export", MEMBER),
+    // It lets git write where the definition allows it.
+    (Method::POST, "/v1/projects/{project}/environments/{environment_id}/git/credentials", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/setup", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/checkouts", MEMBER),
     (Method::POST, "/v1/projects/{project}/environments/{environment_id}/wake", MEMBER),
@@ -118,6 +120,12 @@ pub const ACCESS: &[(Method, &str, Access)] = &[
     (Method::POST, "/v1/system/prune", OPERATOR),
     (Method::POST, "/v1/system/rotate-key", OPERATOR),
     (Method::POST, "/v1/system/shutdown", OPERATOR),
+    // They tell what GitHub tells to whoever's token they are asked with, and nothing of this server's: no key of ours opens them.
+    (Method::GET, "/api/github/installations", OPEN),
+    (Method::GET, "/api/github/installations/{id}/repos", OPEN),
+    (Method::GET, "/api/auth/github/login", OPEN),
+    (Method::GET, "/api/auth/github/callback", OPEN),
+    (Method::POST, "/api/auth/github/logout", OPEN),
 ];
 
 /// The methods that an address has, for `Allow`.

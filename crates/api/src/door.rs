@@ -22,7 +22,7 @@ use stead_domain::{Code, Error};
 
 use crate::listen::Peer;
 use crate::reply::{Carried, Failure};
-use crate::{State, access, body, framing, metrics};
+use crate::{State, access, body, framing, github, metrics};
 
 /// The largest headers that are looked at. The sockets take twice as much before they hang up, so that this can be said.
 const LARGEST_HEAD: usize = 32 << 10;
@@ -33,6 +33,7 @@ pub async fn outer(axum::extract::State(state): axum::extract::State<State>, mut
     let request_id = RequestId::new(state.app.context());
     request.extensions_mut().insert(request_id);
     let method = request.method().clone();
+    let is_plain = request.uri().path().starts_with("/api/");
     let route = request.extensions().get::<MatchedPath>().map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
     let mut response = if size_of(request.headers()) > LARGEST_HEAD {
         let error = Error::new(Code::HeadersTooLarge, format!("the headers are larger than {LARGEST_HEAD} bytes"));
@@ -57,7 +58,7 @@ pub async fn outer(axum::extract::State(state): axum::extract::State<State>, mut
             } else {
                 tracing::info!(%request_id, %method, route, status = status.as_u16(), milliseconds, code = %error.code(), cause = error.internal_cause());
             }
-            write_error(&mut response, error, request_id);
+            write_error(&mut response, error, request_id, is_plain);
         }
         None => tracing::info!(%request_id, %method, route, status = status.as_u16(), milliseconds),
     }
@@ -74,7 +75,7 @@ fn size_of(headers: &HeaderMap) -> usize {
 
 /// Of two, whoever stands before us may have judged the one and we would use the other.
 fn check_sent_once(headers: &HeaderMap) -> Result<(), Error> {
-    match ["Authorization", "Idempotency-Key"].into_iter().find(|name| headers.get_all(*name).iter().nth(1).is_some()) {
+    match ["Authorization", "Idempotency-Key", "X-GitHub-Token"].into_iter().find(|name| headers.get_all(*name).iter().nth(1).is_some()) {
         Some(name) => Err(Error::new(Code::BadRequest, format!("the header `{name}` is sent more than once"))
             .detail("header", name)
             .suggestion("send it once")),
@@ -95,8 +96,13 @@ fn check_host(state: &State, request: &Request) -> Result<(), Error> {
     }
 }
 
-fn write_error(response: &mut Response, error: &Error, request_id: RequestId) {
-    let text = serde_json::to_vec(&error.body(Some(&request_id.to_string()))).unwrap_or_default();
+fn write_error(response: &mut Response, error: &Error, request_id: RequestId, is_plain: bool) {
+    let id = request_id.to_string();
+    let text = match is_plain {
+        true => serde_json::to_vec(&error.plain_body(Some(&id))),
+        false => serde_json::to_vec(&error.body(Some(&id))),
+    };
+    let text = text.unwrap_or_default();
     *response.body_mut() = Body::from(text);
     response.headers_mut().remove(http::header::CONTENT_LENGTH);
     response.headers_mut().insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -163,6 +169,9 @@ async fn admit(state: &State, request: Request, route: &str) -> Result<(Request,
     let mut admitted = verdict.outcome?;
     if let Admitted::Caller(caller) | Admitted::Entered(Entered { caller, .. }) = &admitted {
         check_lease(caller, &parts.method, route, parts.uri.path())?;
+    }
+    if let Admitted::Entered(Entered { caller, .. }) = &mut admitted {
+        caller.github = github::presented(&parts.headers, state)?;
     }
     // Only now, for who was let in: the body of what can be repeated is read here, everything else by its handler.
     let request_body = match idempotency_key(&parts)? {

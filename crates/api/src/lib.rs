@@ -14,6 +14,7 @@ mod door;
 mod environments;
 mod files;
 mod framing;
+mod github;
 mod health;
 mod identity;
 mod inside;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use stead_domain::environment::ScopeFilter;
-use stead_domain::error::ErrorBody;
+use stead_domain::error::{ErrorBody, PlainErrorBody};
 use stead_domain::process::OutputStream;
 use stead_domain::process_request::{InputEvent, OutputFrame};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -32,11 +32,12 @@ use utoipa::{IntoResponses, Modify, OpenApi as _};
         (name = "members", description = "Who belongs to a project, in which role"),
         (name = "api-keys", description = "Keys that act for a member"),
         (name = "secrets", description = "Values by name, for environments; no route tells one"),
+        (name = "github", description = "What a user of GitHub sees there; errors have `suggestion`, `recoverable` and `context` beside `code`"),
         (name = "identity", description = "Who the caller is"),
         (name = "audit", description = "Who changed what, when, from where"),
         (name = "system", description = "The server itself"),
     ),
-    components(schemas(ErrorBody, ScopeFilter, OutputStream, OutputFrame, InputEvent)),
+    components(schemas(ErrorBody, PlainErrorBody, ScopeFilter, OutputStream, OutputFrame, InputEvent)),
     modifiers(&Security),
     security(("bearer" = [])),
 )]
@@ -64,8 +65,12 @@ pub fn document() -> OpenApi {
 }
 
 fn errors(statuses: &[(&str, &str)]) -> BTreeMap<String, RefOr<Response>> {
+    errors_of("ErrorBody", statuses)
+}
+
+fn errors_of(schema: &str, statuses: &[(&str, &str)]) -> BTreeMap<String, RefOr<Response>> {
     let entry = |(status, description): &(&str, &str)| {
-        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
         let response = ResponseBuilder::new().description(*description).content("application/json", content).build();
         ((*status).to_owned(), RefOr::T(response))
     };
@@ -117,6 +122,24 @@ impl IntoResponses for ChangeErrors {
             ("507", "The disk is full"),
         ]));
         all
+    }
+}
+
+/// What a call to GitHub's users may be answered.
+pub struct GithubErrors;
+
+impl IntoResponses for GithubErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        errors_of(
+            "PlainErrorBody",
+            &[
+                ("400", "The request could not be understood, or the way back from GitHub leads nowhere"),
+                ("403", "The caller has no identity at GitHub"),
+                ("404", "Nothing that GitHub shows to the caller"),
+                ("501", "The server has no GitHub App"),
+                ("502", "GitHub did not answer, or not as it should"),
+            ],
+        )
     }
 }
 

@@ -11,8 +11,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::{
-    State, api_keys, audit, checkpoints, docs, door, environments, files, health, identity, leases, members, openapi, ports, processes,
-    projects, providers, sandboxes, secrets, system,
+    State, api_keys, audit, checkpoints, docs, door, environments, files, github, health, identity, leases, members, openapi, ports,
+    processes, projects, providers, sandboxes, secrets, system,
 };
 
 /// The routes with their documentation.
@@ -56,6 +56,7 @@ pub(crate) fn documented() -> OpenApiRouter<State> {
         .routes(routes!(environments::changes_keep::handler))
         .routes(routes!(environments::changes_drop::handler))
         .routes(routes!(environments::export::handler))
+        .routes(routes!(environments::git_credentials::handler))
         .routes(routes!(environments::setup::handler))
         .routes(routes!(environments::checkout::handler))
         .routes(routes!(environments::wake::handler))
@@ -97,6 +98,11 @@ pub(crate) fn documented() -> OpenApiRouter<State> {
         .routes(routes!(system::prune::handler))
         .routes(routes!(system::rotate_key::handler))
         .routes(routes!(system::shutdown::handler))
+        .routes(routes!(github::installations::handler))
+        .routes(routes!(github::repositories::handler))
+        .routes(routes!(github::login::handler))
+        .routes(routes!(github::callback::handler))
+        .routes(routes!(github::logout::handler))
 }
 
 /// The OpenAPI document.

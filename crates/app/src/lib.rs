@@ -66,6 +66,8 @@ pub trait Sealer: Send + Sync {
     fn rewrap(&self, belongs_to: &[u8], sealed: &[u8]) -> stead_domain::Result<Vec<u8>>;
     /// From now on another key seals; those before it still open. It may wait for somebody.
     fn next_key(&self) -> stead_domain::Result<()>;
+    /// From now on the key with this id seals, where it can be had; whether it can. It may wait for somebody.
+    fn use_key(&self, id: &str) -> stead_domain::Result<bool>;
     /// Nothing is sealed by another key than the present one any more.
     fn forget_older_keys(&self) -> stead_domain::Result<()>;
 }

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use stead_domain::Context;
 use stead_domain::error::ErrorBody;
 use stead_domain::lease::LeaseToken;
+use stead_domain::secret::SecretValue;
 use tokio::sync::Mutex;
 
 use crate::connection::{Connection, Interruption, within};
@@ -43,6 +44,8 @@ pub struct Client {
     project: String,
     /// What every call presents as the holder's.
     pub(crate) lease: Option<LeaseToken>,
+    /// A token of the caller's own at GitHub, for calls that need one.
+    pub(crate) github: Option<SecretValue>,
     context: Context,
     /// A file of certificates to trust instead of the machine's.
     trusted: Option<PathBuf>,
@@ -52,7 +55,7 @@ pub struct Client {
 
 impl Client {
     pub fn new(endpoint: Endpoint, key: Option<Key>, project: impl Into<String>, context: Context) -> Self {
-        Self { endpoint, key, project: project.into(), lease: None, context, trusted: None, connection: Mutex::new(None) }
+        Self { endpoint, key, project: project.into(), lease: None, github: None, context, trusted: None, connection: Mutex::new(None) }
     }
 
     /// Trusts the certificates of this file and no others.
@@ -280,6 +283,12 @@ impl Client {
                 HeaderValue::from_str(&lease.0).map_err(|_| failed("the lease's token holds characters that no token has".to_owned()))?;
             value.set_sensitive(true);
             headers.insert("stead-lease", value);
+        }
+        if let Some(token) = &self.github {
+            let mut value = HeaderValue::from_bytes(token.bytes())
+                .map_err(|_| failed("the token for GitHub holds characters that none has".to_owned()))?;
+            value.set_sensitive(true);
+            headers.insert("x-github-token", value);
         }
         Ok(message)
     }

@@ -17,6 +17,7 @@ mod environments;
 mod error;
 mod files;
 mod follow;
+mod github;
 mod grep;
 mod identity;
 mod key;

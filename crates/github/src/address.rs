@@ -58,15 +58,6 @@ impl Address {
             None => self.host.clone(),
         }
     }
-
-    pub(crate) fn port(&self) -> u16 {
-        self.port.unwrap_or(if self.secure { 443 } else { 80 })
-    }
-
-    /// As it is written in a certificate and given to the resolver.
-    pub(crate) fn host_name(&self) -> &str {
-        self.host.trim_start_matches('[').trim_end_matches(']')
-    }
 }
 
 impl fmt::Display for Address {

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, Method};
 use serde_json::Value;
 use stead_app::GitFailure;
 use stead_domain::Timestamp;
 use stead_domain::secret::SecretValue;
 
 use crate::Github;
-use crate::http::{Authorization, Question, Reply, ask};
+use stead_outbound::Reply;
+
+use crate::http::{Authorization, Question, ask};
 use crate::replies::said;
 
 /// How often something is asked that may be answered otherwise a moment later.
@@ -39,10 +41,10 @@ impl Github {
             attempt += 1;
             let reply = self.once(by, method.clone(), path.clone(), body, now).await;
             let (failure, pause) = match reply {
-                Ok(reply) if reply.status.is_success() => return Ok(reply),
+                Ok(reply) if is_success(&reply) => return Ok(reply),
                 Ok(reply) => {
                     // A signature is of a moment: if the clocks differ, once more by GitHub's own.
-                    if reply.status == StatusCode::UNAUTHORIZED && matches!(by, By::App) && !corrected {
+                    if reply.status == 401 && matches!(by, By::App) && !corrected {
                         corrected = true;
                         if let Some(theirs) = date_of(&reply.headers) {
                             now = theirs;
@@ -73,19 +75,23 @@ impl Github {
             }
             By::Token(token) => Authorization::Bearer(token.text().ok_or("a token is no text")?),
             By::Client => {
-                let (id, secret) = self.options.client.as_ref().ok_or("the app has no client secret")?;
+                let (id, secret) = self.options.login.as_ref().ok_or("the app has no client secret")?;
                 signed = STANDARD.encode(format!("{id}:{}", secret.text().unwrap_or_default()));
                 Authorization::Basic(&signed)
             }
         };
         let body = body.map(|body| body.to_string().into_bytes());
-        ask(&self.options.trust, Question { method, at: &self.options.api, path, authorization, body }).await
+        ask(&self.options.client, Question { method, at: &self.options.api, path, authorization, body }).await
     }
+}
+
+pub(crate) fn is_success(reply: &Reply) -> bool {
+    (200..300).contains(&reply.status)
 }
 
 pub(crate) fn failure_of(reply: &Reply) -> GitFailure {
     let said = said(reply);
-    match reply.status.as_u16() {
+    match reply.status {
         _ if is_limit(reply) => GitFailure::Failed(format!("GitHub asks to come back later: {said}")),
         401 => GitFailure::Rejected(said),
         403 => GitFailure::Forbidden(said),
@@ -98,7 +104,7 @@ pub(crate) fn failure_of(reply: &Reply) -> GitFailure {
 
 fn is_limit(reply: &Reply) -> bool {
     let spent = reply.headers.get("x-ratelimit-remaining").is_some_and(|left| left == "0");
-    match reply.status.as_u16() {
+    match reply.status {
         429 => true,
         403 => spent || reply.headers.contains_key("retry-after"),
         _ => false,
@@ -113,7 +119,7 @@ fn pause_before(reply: &Reply, attempt: u32) -> Option<Duration> {
         // A limit that says nothing of when it ends is one of an hour.
         return told.filter(|told| *told <= LONGEST_PAUSE).map(|told| told.max(usual));
     }
-    reply.status.is_server_error().then_some(usual)
+    (500..600).contains(&reply.status).then_some(usual)
 }
 
 /// What the other side's clock says.

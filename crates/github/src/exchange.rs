@@ -11,7 +11,7 @@ use stead_domain::repository::{self, Installation, InstallationRepository};
 use stead_domain::secret::SecretValue;
 
 use crate::Github;
-use crate::calls::{By, failure_of};
+use crate::calls::{By, failure_of, is_success};
 use crate::http::{Authorization, Question, ask};
 use crate::replies::{Exchanged, InstallationPage, InstallationReply, Minted, RepositoryPage, plain, read};
 
@@ -42,7 +42,7 @@ impl GitHost for Github {
     }
 
     fn signs_in(&self) -> bool {
-        self.options.client.is_some()
+        self.options.login.is_some()
     }
 
     async fn mint(&self, wanted: &TokenRequest) -> Result<InstallationToken, GitFailure> {
@@ -110,7 +110,7 @@ impl GitHost for Github {
     }
 
     fn login_address(&self, login: Login<'_>) -> Result<String, GitFailure> {
-        let (client, _) = self.options.client.as_ref().ok_or(GitFailure::NoLogin)?;
+        let (client, _) = self.options.login.as_ref().ok_or(GitFailure::NoLogin)?;
         // Where to come back to is said by the app's settings at GitHub, and by nobody who asks.
         Ok(format!(
             "{}/login/oauth/authorize?client_id={}&state={}&code_challenge={}&code_challenge_method=S256",
@@ -122,7 +122,7 @@ impl GitHost for Github {
     }
 
     async fn exchange(&self, code: &str, verifier: &str) -> Result<UserToken, GitFailure> {
-        let (client, secret) = self.options.client.as_ref().ok_or(GitFailure::NoLogin)?;
+        let (client, secret) = self.options.login.as_ref().ok_or(GitFailure::NoLogin)?;
         let body = json!({
             "client_id": client,
             "client_secret": secret.text().unwrap_or_default(),
@@ -137,8 +137,8 @@ impl GitHost for Github {
             body: Some(body.to_string().into_bytes()),
         };
         // Once: a code is good once.
-        let reply = ask(&self.options.trust, question).await.map_err(GitFailure::Failed)?;
-        if !reply.status.is_success() {
+        let reply = ask(&self.options.client, question).await.map_err(GitFailure::Failed)?;
+        if !is_success(&reply) {
             return Err(failure_of(&reply));
         }
         let exchanged: Exchanged = read(&reply, "for a code")?;
@@ -153,7 +153,7 @@ impl GitHost for Github {
     }
 
     async fn sign_out(&self, token: &SecretValue) -> Result<(), GitFailure> {
-        let (client, _) = self.options.client.as_ref().ok_or(GitFailure::NoLogin)?;
+        let (client, _) = self.options.login.as_ref().ok_or(GitFailure::NoLogin)?;
         let body = json!({ "access_token": token.text().unwrap_or_default() });
         match self.call(By::Client, Method::DELETE, format!("/applications/{}/token", escape(client)), Some(&body)).await {
             // It is gone already.

@@ -9,28 +9,27 @@ mod calls;
 mod exchange;
 mod http;
 mod replies;
-mod trust;
 
 pub use address::{Address, InvalidAddress};
 pub use app_key::{AppKey, InvalidKey};
-pub use trust::{Trust, UnusableTrust};
+pub use http::LIMITS;
 
 use stead_domain::Context;
 use stead_domain::secret::SecretValue;
 
 /// What an operator says of the app.
-#[derive(Debug)]
 pub struct Options {
     /// The app's id, or its client id.
     pub app_id: String,
     pub key: AppKey,
     /// With which people sign in.
-    pub client: Option<(String, SecretValue)>,
+    pub login: Option<(String, SecretValue)>,
     /// Where the API is: `https://api.github.com`.
     pub api: Address,
     /// Where people and git go: `https://github.com`.
     pub web: Address,
-    pub trust: Trust,
+    /// What asks it, and whom that trusts.
+    pub client: stead_outbound::Client,
 }
 
 /// GitHub, as one app knows it.

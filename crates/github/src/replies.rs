@@ -9,7 +9,7 @@ use stead_domain::Timestamp;
 use stead_domain::repository::{Installation, InstallationAccount, InstallationRepository};
 use zeroize::Zeroize;
 
-use crate::http::Reply;
+use stead_outbound::Reply;
 
 /// The longest token that is taken. Those that say themselves whose they are have some hundred characters.
 const LONGEST_TOKEN: usize = 4096;
@@ -158,7 +158,7 @@ pub(crate) fn read<T: DeserializeOwned>(reply: &Reply, what: &str) -> Result<T, 
 /// What GitHub says of itself, in one line.
 pub(crate) fn said(reply: &Reply) -> String {
     let message = serde_json::from_slice(&reply.body).map_or_else(|_| String::new(), |Message { message }| message);
-    let text = if message.is_empty() { reply.status.canonical_reason().unwrap_or("no reason").to_owned() } else { message };
+    let text = if message.is_empty() { format!("status {}", reply.status) } else { message };
     plain(&text)
 }
 

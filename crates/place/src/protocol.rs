@@ -287,6 +287,11 @@ pub enum Refusal {
     StorageFull {
         message: String,
     },
+    /// Its secrets cannot be where they are to be; nothing was started.
+    Secrets {
+        message: String,
+        suggestion: String,
+    },
     Failed {
         message: String,
     },

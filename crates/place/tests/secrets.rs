@@ -7,13 +7,15 @@ mod house;
 use std::path::Path;
 
 use house::House;
+use house::said::{errand, path as path_of};
+use stead_domain::files::{FileOrder, FileProblem};
 use stead_domain::ids::EnvironmentId;
 use stead_domain::process::{ExitCause, OutputStream, TerminalSize};
 use stead_egress::broker::Value;
 use stead_place::Warrant;
 use stead_place::client::Trouble;
 use stead_place::protocol::{Answer, Call, Progress, Refusal, Start};
-use stead_place::secrets::{KnownValue, Secrets};
+use stead_place::secrets::{DIRECTORY, KnownValue, SecretFile, Secrets};
 
 const VALUE: &str = "correct-horse-battery";
 const OTHER: &str = "Tr0ub4dor&3/xyz";
@@ -239,4 +241,74 @@ async fn a_refusal_tells_no_value_and_more_than_can_be_known_is_refused() {
     assert!(matches!(house.stewards.start(&blueprint, &big).await, Err(Trouble::Refused(_))));
     assert_eq!(house.stewards.progress(environment, big.process).await.unwrap(), None);
     house.stewards.sleep(environment, true).await.unwrap();
+}
+
+fn with_files(house: &House, files: &[(&str, &str)], script: &str) -> Start {
+    let file = |(name, value): &(&str, &str)| SecretFile { name: (*name).to_owned(), bytes: Value::new(value.as_bytes().to_vec()) };
+    let known = files.iter().map(|(name, value)| known(name, value)).collect();
+    let secrets = Secrets { files: files.iter().map(file).collect(), known, broker: None };
+    Start { secrets: Some(Box::new(secrets)), ..house.start(&format!("cd {DIRECTORY}; {script}")) }
+}
+
+#[tokio::test]
+async fn files_are_there_before_a_program_begins_and_follow_what_the_next_start_brings() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let blueprint = house.blueprint(environment);
+    let said = async |start: Start| {
+        house.stewards.start(&blueprint, &start).await.unwrap();
+        house.until_over(environment, start.process).await;
+        until(&house, environment, &start, |seen| seen.closed).await;
+        house.text(environment, start.process, None).await
+    };
+    let look = "ls -A; for name in *; do [ -e \"$name\" ] && stat -c %a \"$name\" && cat \"$name\" | rev; done";
+    let backwards = |value: &str| value.chars().rev().collect::<String>();
+    let first = said(with_files(&house, &[("A", VALUE), ("B", OTHER)], look)).await;
+    assert_eq!(first, format!("A\nB\n400\n{}400\n{}", backwards(VALUE), backwards(OTHER)));
+    assert_eq!(said(with_files(&house, &[("A", VALUE)], "cat A")).await, "***A***");
+    // One that is open stays what it was; the name is another file at once.
+    let holds_it = Start { stdin_open: true, ..with_files(&house, &[("A", VALUE)], "exec 3< A; echo open; read go; rev <&3; echo; rev A") };
+    house.stewards.start(&blueprint, &holds_it).await.unwrap();
+    until(&house, environment, &holds_it, |seen| seen.end >= 5).await;
+    assert_eq!(said(with_files(&house, &[("A", OTHER)], look)).await, format!("A\n400\n{}", backwards(OTHER)));
+    say(&house, environment, &holds_it, &mut 0, b"go\n").await;
+    until(&house, environment, &holds_it, |seen| seen.closed).await;
+    let both = format!("open\n{}\n{}", backwards(VALUE), backwards(OTHER));
+    assert_eq!(house.text(environment, holds_it.process, None).await, both);
+    // What is bound no more is gone, also when nothing is bound at all.
+    assert_eq!(said(house.start(&format!("ls -A {DIRECTORY}; echo none"))).await, "none\n");
+    assert!(!holds(&house.data, VALUE) && !holds(&house.data, OTHER));
+    house.stewards.sleep(environment, true).await.unwrap();
+    assert_eq!(said(house.start(&format!("ls -A {DIRECTORY}; echo none"))).await, "none\n");
+    house.stewards.sleep(environment, true).await.unwrap();
+}
+
+#[tokio::test]
+async fn whoever_reads_files_from_outside_is_shown_no_secret() {
+    let house = House::new();
+    let environment = EnvironmentId::new(&house.context);
+    let blueprint = house.blueprint(environment);
+    let mut start = with_files(&house, &[("A", VALUE)], "ln -s /run/stead-secrets /workspace/link; echo $$; exec sleep 60");
+    start.env = vec![("TOKEN".to_owned(), VALUE.to_owned())];
+    house.stewards.start(&blueprint, &start).await.unwrap();
+    until(&house, environment, &start, |seen| seen.end > 0).await;
+    let pid = house.text(environment, start.process, None).await.trim().to_owned();
+    let read = |path: &str| FileOrder::Read { path: path_of(path), offset: 0, length: None };
+    let ways = [format!("{DIRECTORY}/A"), "link/A".to_owned(), format!("/proc/{pid}/root{DIRECTORY}/A")];
+    for way in ways.iter().cloned().chain(["environ", "mem", "cmdline"].map(|name| format!("/proc/{pid}/{name}"))) {
+        assert_eq!(errand(&house, &blueprint, read(&way), None).await.unwrap_err(), FileProblem::Denied, "{way}");
+        let copy = FileOrder::Copy { from: path_of(&way), to: path_of("copied"), overwrite: true };
+        assert_eq!(errand(&house, &blueprint, copy, None).await.unwrap_err(), FileProblem::Denied, "{way}");
+    }
+    for way in &ways {
+        assert_eq!(errand(&house, &blueprint, FileOrder::Pack { path: path_of(way) }, None).await.unwrap_err(), FileProblem::Denied);
+    }
+    for whole in ["/run", DIRECTORY, "."] {
+        let packed = errand(&house, &blueprint, FileOrder::Pack { path: path_of(whole) }, None).await;
+        assert!(packed.is_err() || !packed.unwrap().bytes.windows(VALUE.len()).any(|part| part == VALUE.as_bytes()), "{whole}");
+    }
+    let version = errand(&house, &blueprint, read("/proc/version"), None).await.unwrap();
+    assert!(version.bytes.starts_with(b"Linux"), "what tells of no process is read");
+    house.stewards.sleep(environment, true).await.unwrap();
+    assert!(!holds(&house.data, VALUE));
 }

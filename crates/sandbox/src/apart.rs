@@ -58,7 +58,7 @@ pub fn above_standard(descriptor: OwnedFd) -> Result<OwnedFd> {
 }
 
 /// Of all descriptors that came with the copy, only these stay; the standard ones lead nowhere.
-pub fn close_all_but(kept: &[OwnedFd]) -> Result<()> {
+pub fn close_all_but(kept: &[impl AsRawFd]) -> Result<()> {
     let mut numbers: Vec<_> = kept.iter().map(AsRawFd::as_raw_fd).collect();
     numbers.sort_unstable();
     let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty()).step("open /dev/null")?;

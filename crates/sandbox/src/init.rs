@@ -12,6 +12,7 @@ use crate::error::Step;
 use crate::family;
 use crate::place::{StartFailure, StartStep};
 use crate::plan::Errands;
+use crate::secrets::Directory;
 use crate::shed::shed;
 use crate::spawn::{Prepared, Stack};
 use crate::terminal;
@@ -25,6 +26,7 @@ pub const SIGNAL: u8 = 2;
 pub const END_FAMILY: u8 = 3;
 pub const ERRAND: u8 = 4;
 pub const REST: u8 = 5;
+pub const SECRETS: u8 = 6;
 
 pub const READY: u8 = 10;
 pub const OUTLETS: u8 = 15;
@@ -34,9 +36,9 @@ pub const NOT_STARTED: u8 = 13;
 pub const ENDED: u8 = 14;
 
 /// Serves until the keeper is gone.
-pub fn serve(socket: &OwnedFd, errands: Option<Errands>) -> io::Result<()> {
+pub fn serve(socket: &OwnedFd, errands: Option<Errands>, secrets: Option<Directory>) -> io::Result<()> {
     let children = child_signals()?;
-    let mut init = Init { running: HashMap::new(), unsent: VecDeque::new(), stack: Stack::new()?, errands };
+    let mut init = Init { running: HashMap::new(), unsent: VecDeque::new(), stack: Stack::new()?, errands, secrets, not_kept: None };
     loop {
         // Never waits for the keeper to read: it may be waiting for us to read.
         init.send(socket.as_fd())?;
@@ -105,6 +107,9 @@ struct Init {
     unsent: VecDeque<(Writer, Option<OwnedFd>)>,
     stack: Stack,
     errands: Option<Errands>,
+    secrets: Option<Directory>,
+    /// Why secrets are not where they are to be: until they are, nothing starts.
+    not_kept: Option<i32>,
 }
 
 impl Init {
@@ -151,6 +156,17 @@ impl Init {
                 }
                 Ok(())
             }
+            SECRETS => {
+                let (names, contents) = (message.list()?, message.list()?);
+                let files: Vec<_> = names.into_iter().zip(contents).collect();
+                let kept = match &self.secrets {
+                    Some(directory) => directory.replace(&files),
+                    None if files.is_empty() => Ok(()),
+                    None => Err(io::Error::from_raw_os_error(libc::ENOENT)),
+                };
+                self.not_kept = kept.err().map(|error| error.raw_os_error().unwrap_or(libc::EIO));
+                Ok(())
+            }
             REST => {
                 self.stack.rest();
                 shed();
@@ -167,6 +183,9 @@ impl Init {
     }
 
     fn start(&mut self, message: &mut Reader) -> Result<(i32, Option<OwnedFd>), StartFailure> {
+        if let Some(why) = self.not_kept {
+            return Err(StartFailure { step: StartStep::Secrets, cause: io::Error::from_raw_os_error(why) });
+        }
         let garbled = |cause| StartFailure { step: StartStep::Descriptors, cause };
         let (argv, env, directory) =
             (message.list().map_err(garbled)?, message.list().map_err(garbled)?, message.bytes().map_err(garbled)?);

@@ -30,6 +30,7 @@ pub mod quota;
 mod reserve;
 mod root;
 mod seccomp;
+mod secrets;
 mod shed;
 mod skeleton;
 mod spawn;

@@ -11,12 +11,13 @@ use crate::apart::{self, above_standard, close_all_but, end_with, reset_signals}
 use crate::cgroup::Group;
 use crate::error::{Error, Result, Step};
 use crate::identity::Identity;
-use crate::init::{self, END_FAMILY, ENDED, ERRAND, FAILED, NOT_STARTED, OUTLETS, READY, REST, SIGNAL, START, STARTED};
+use crate::init::{self, END_FAMILY, ENDED, ERRAND, FAILED, NOT_STARTED, OUTLETS, READY, REST, SECRETS, SIGNAL, START, STARTED};
 use crate::kernel::{self, Forked};
 use crate::outlets::Outlet;
 use crate::plan::{Command, Network, Plan};
 use crate::reserve::{self, Reserved};
-use crate::root::{self, Sources, Trees};
+use crate::root::{self, Entered, Sources, Trees};
+use crate::secrets::Directory;
 use crate::wire::{Reader, Writer};
 use crate::{arguments, capabilities, landlock, message, seccomp};
 
@@ -76,6 +77,8 @@ pub enum StartStep {
     Descriptors,
     /// No room for one more process.
     Memory,
+    /// What [`Place::keep_secrets`] was given last could not be kept.
+    Secrets,
 }
 
 impl std::fmt::Display for StartStep {
@@ -85,6 +88,7 @@ impl std::fmt::Display for StartStep {
             Self::Directory => "go to the directory",
             Self::Descriptors => "connect the streams",
             Self::Memory => "make a process",
+            Self::Secrets => "keep the secrets",
         })
     }
 }
@@ -226,6 +230,16 @@ impl Place {
         .map_err(|error| ended_or(error, "ask init to start a process"))
     }
 
+    /// Has the plan's directory for secrets hold these files, readable by their owner alone, and nothing else. A process that is asked for later
+    /// begins with them, or not at all.
+    pub fn keep_secrets(&mut self, files: &[(&str, &[u8])]) -> Result<()> {
+        Writer::new(SECRETS)
+            .list(files.iter().map(|(name, _)| name.as_bytes()))
+            .list(files.iter().map(|(_, bytes)| *bytes))
+            .send(self.socket.as_fd(), &[])
+            .map_err(|error| ended_or(error, "ask init to keep secrets"))
+    }
+
     /// The next thing that init says; never waits: none when there is nothing now. [`Error::Ended`] when init is gone.
     pub fn receive(&mut self) -> Result<Option<Event>> {
         match Reader::receive_now(self.socket.as_fd()) {
@@ -295,6 +309,7 @@ fn event(mut message: Reader) -> io::Result<Event> {
                 0 => StartStep::Program,
                 1 => StartStep::Directory,
                 2 => StartStep::Descriptors,
+                4 => StartStep::Secrets,
                 _ => StartStep::Memory,
             };
             let cause = io::Error::from_raw_os_error(i32::try_from(message.number()?).unwrap_or(libc::EIO));
@@ -370,15 +385,17 @@ fn inside(plan: &Plan, identity: Identity, trees: Option<Trees>, socket: &OwnedF
         Some(trees) => trees,
         None => Trees::of(plan, None)?,
     };
-    let writable = root::enter(plan, Sources::collect(plan, trees)?)?;
+    let Entered { writable, secrets } = root::enter(plan, Sources::collect(plan, trees)?)?;
     let kept = if plan.system { capabilities::OF_SYSTEM } else { CapabilitySet::empty() };
     capabilities::drop_all_but(kept).step("drop capabilities")?;
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable).step("hide from others inside")?;
     landlock::restrict(&writable.iter().map(String::as_str).collect::<Vec<_>>()).step("restrict where is written")?;
-    close_all_but(std::slice::from_ref(socket))?;
+    let secrets = secrets.map(Directory::above_standard).transpose()?;
+    let kept: Vec<BorrowedFd<'_>> = std::iter::once(socket.as_fd()).chain(secrets.as_ref().map(AsFd::as_fd)).collect();
+    close_all_but(&kept)?;
     seccomp::install(seccomp::Allowed { system: plan.system, ptrace: plan.allow_ptrace }).step("install the filter")?;
     Writer::new(READY).send(socket.as_fd(), &[]).step("say that it is ready")?;
-    init::serve(socket, plan.errands).step("serve")
+    init::serve(socket, plan.errands, secrets).step("serve")
 }
 
 fn become_inside_user(identity: Identity, by_root: bool) -> Result<()> {

@@ -123,6 +123,8 @@ pub struct Plan {
     pub system: bool,
     /// Processes inside may look into each other, as debuggers do.
     pub allow_ptrace: bool,
+    /// An absolute path inside where [`crate::Place::keep_secrets`] puts files: in memory, and read-only for everybody there.
+    pub secrets: Option<PathBuf>,
     /// What [`crate::Place::errand`] runs.
     pub errands: Option<Errands>,
 }
@@ -149,6 +151,7 @@ impl Plan {
             identity: None,
             system: false,
             allow_ptrace: false,
+            secrets: None,
             errands: None,
         }
     }

@@ -16,7 +16,7 @@ use crate::layers::LowerIdentity;
 use crate::mounts::Tree;
 use crate::plan::{Access, Plan, RootView, Source};
 use crate::skeleton::USER;
-use crate::{layers, protect, targets, users};
+use crate::{layers, protect, secrets, targets, users};
 
 /// Directories of the system that are shown whole, where they are directories; links are copied as links.
 const SYSTEM: &[&str] = &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "opt"];
@@ -267,9 +267,15 @@ fn shown(directory: &Path, name: &str) -> Result<Option<Shown>> {
     Ok(Some(Shown::Tree(tree, metadata.is_dir())))
 }
 
-/// Builds the root and goes into it, and gives the paths below which something can be written. Runs in the new namespaces, with their
-/// capabilities still held.
-pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
+/// What is needed of a root once it was entered.
+pub struct Entered {
+    /// Paths below which something can be written.
+    pub writable: Vec<String>,
+    pub secrets: Option<secrets::Directory>,
+}
+
+/// Builds the root and goes into it. Runs in the new namespaces, with their capabilities still held.
+pub fn enter(plan: &Plan, sources: Sources) -> Result<Entered> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).step("make mounts private")?;
     let Sources { root, system, etc, devices, trees } = sources;
     let Trees { binds, parts, names, .. } = trees;
@@ -353,6 +359,8 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
     attach_binds(base.as_fd(), &mut own, &binds)?;
     protect::protect(base.as_fd(), plan, &binds, &own)?;
     protect::hide(memory.as_fd(), base.as_fd(), plan)?;
+    // Last of all, so that nothing lies over it.
+    let secrets = plan.secrets.as_deref().map(|path| secrets::Directory::make(path, memory.as_fd(), base.as_fd(), &own)).transpose()?;
     if !own_root {
         // The root itself holds only mount points; nobody writes beside them.
         crate::kernel::set_one_mount_attributes(base.as_fd(), libc::MOUNT_ATTR_RDONLY).step("make the root read-only")?;
@@ -362,10 +370,13 @@ pub fn enter(plan: &Plan, sources: Sources) -> Result<Vec<String>> {
     unmount(".", UnmountFlags::DETACH).step("leave the old root")?;
     std::env::set_current_dir("/").step("go to the root")?;
     if own_root {
-        return Ok(vec!["/".to_owned()]);
+        writable = vec!["/".to_owned()];
+    } else {
+        writable.extend(binds.iter().filter(|bound| bound.writable).map(|bound| format!("/{}", bound.target)));
     }
-    writable.extend(binds.iter().filter(|bound| bound.writable).map(|bound| format!("/{}", bound.target)));
-    Ok(writable)
+    // Init's own way is not below any other path.
+    writable.extend(plan.secrets.as_ref().map(|path| path.display().to_string()));
+    Ok(Entered { writable, secrets })
 }
 
 pub fn make_directory(base: BorrowedFd<'_>, path: &str, mode: u32) -> Result<()> {

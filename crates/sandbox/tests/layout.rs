@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 use common::{Case, Outcome, command, fresh, library_path, little_system, plan, run};
-use stead_sandbox::{Access, Bind, Error, Overlay, Place, Plan, RootView, Source};
+use stead_sandbox::{Access, Bind, Error, Event, Overlay, Place, Plan, RootView, Source, StartFailure, StartStep};
 
 const CASES: &[(&str, Case)] = &[
     ("writes to a copy-on-write workspace stay in its layer", copy_on_write),
@@ -25,6 +25,8 @@ const CASES: &[(&str, Case)] = &[
     ("layers can be held beyond the end", held_layers),
     ("a workspace that is exchanged for a link meanwhile stays what it was", exchanged_workspace),
     ("targets that are exchanged for links all the time lead nowhere", raced_targets),
+    ("files with secrets are read and nothing else", secrets),
+    ("files with secrets in a system of its own", secrets_in_a_system),
 ];
 
 fn main() {
@@ -70,6 +72,74 @@ fn contents(directory: &Path) -> Vec<String> {
     }
     all.sort();
     all
+}
+
+const SECRETS: &str = "/run/stead-secrets";
+
+fn keeping(plan: Plan) -> (Place, Plan) {
+    let plan = Plan { secrets: Some(SECRETS.into()), ..plan };
+    (Place::start(&plan).unwrap(), plan)
+}
+
+fn secrets(directory: &Path) -> Outcome {
+    let workspace = fresh(directory, "workspace");
+    let (mut place, _plan) = keeping(Plan { binds: vec![Bind::read_write(&workspace, "/workspace")], ..plan(directory) });
+    let said = |place: &mut Place, script: &str| run(place, &command(&["sh", "-c", script])).1;
+    assert_eq!(said(&mut place, "cd /run/stead-secrets && ls -A; stat -f -c %T .; stat -c '%a %u' ."), "tmpfs\n700 1000\n");
+    place.keep_secrets(&[("TOKEN", b"first\0\xff"), ("OTHER", b"other")]).unwrap();
+    let look = "cd /run/stead-secrets; ls -A; stat -c '%a %u' TOKEN; od -An -tx1 TOKEN; cat OTHER";
+    assert_eq!(said(&mut place, look), "OTHER\nTOKEN\n400 1000\n 66 69 72 73 74 00 ff\nother");
+    // Nobody gets in the way of it or puts something else there, by whatever name.
+    let attack = "cd /run; for try in 'rm -f stead-secrets/TOKEN' 'echo x > stead-secrets/TOKEN' 'echo x > stead-secrets/NEW' 'chmod 600 stead-secrets/TOKEN' \
+        'ln -sf /workspace/planted stead-secrets/NEXT' 'mv stead-secrets elsewhere' 'rmdir stead-secrets' 'ln stead-secrets/TOKEN /run/link' \
+        'touch stead-secrets/.unfinished' 'umount /run/stead-secrets' 'mount -o remount,rw /run/stead-secrets' 'ls /proc/1/fd' 'chmod 777 stead-secrets' \
+        'cp x /proc/1/root/run/stead-secrets/TOKEN'; do sh -c \"$try\" 2>/dev/null && echo \"done: $try\"; done; echo over";
+    assert_eq!(said(&mut place, attack), "over\n");
+    // Whoever has it open keeps what it has; the next one finds the new one, and what is gone is gone.
+    place.keep_secrets(&[("TOKEN", b"second")]).unwrap();
+    assert_eq!(said(&mut place, "cd /run/stead-secrets; ls -A; cat TOKEN"), "TOKEN\nsecond");
+    // What cannot be kept keeps everything from starting, until it can be.
+    place.keep_secrets(&[("TOKEN", &[7; 5 << 20])]).unwrap();
+    common::request(&mut place, 9, &command(&["true"]));
+    assert!(matches!(common::next(&mut place), Event::NotStarted { failure: StartFailure { step: StartStep::Secrets, .. }, .. }));
+    place.keep_secrets(&[("../TOKEN", b"x")]).unwrap();
+    common::request(&mut place, 9, &command(&["true"]));
+    assert!(matches!(common::next(&mut place), Event::NotStarted { .. }));
+    place.keep_secrets(&[]).unwrap();
+    assert_eq!(said(&mut place, "ls -A /run/stead-secrets; echo over"), "over\n");
+    // Files of anybody's own that fill the memory are not in their way.
+    let (mut place, _plan) = keeping(Plan { tmp_size: Some(1 << 20), ..plan(directory) });
+    said(&mut place, "head -c 8000000 /dev/zero > /tmp/full");
+    place.keep_secrets(&[("TOKEN", &[b'x'; 100_000])]).unwrap();
+    assert_eq!(said(&mut place, "wc -c < /run/stead-secrets/TOKEN"), "100000\n");
+    assert_eq!(contents(&workspace), Vec::<String>::new());
+    Ok(())
+}
+
+fn secrets_in_a_system(directory: &Path) -> Outcome {
+    if !rustix::process::geteuid().is_root() {
+        return Err("only root makes a system of its own".to_owned());
+    }
+    let system = fresh(directory, "system-of-its-own");
+    let root = RootView::HostCopy { layers: system.clone(), below: Vec::new(), volatile: true };
+    let (mut place, _plan) = keeping(Plan { system: true, root, ..plan(directory) });
+    place.keep_secrets(&[("TOKEN", b"first")]).unwrap();
+    // Its root passes modes over, but not what a mount says.
+    let script = "cat /run/stead-secrets/TOKEN; stat -c ' %a %u' /run/stead-secrets/TOKEN; cd /run; echo x > stead-secrets/TOKEN || rm -f stead-secrets/TOKEN || mv stead-secrets x || chmod 777 stead-secrets/TOKEN || echo kept";
+    let text = run(&mut place, &command(&["sh", "-c", &format!("({script}) 2>/dev/null")])).1;
+    assert_eq!(text, "first 400 0\nkept\n");
+    drop(place);
+    assert!(contents(&system).iter().all(|entry| !entry.contains("first")));
+    // The same in one that is a layer over a directory.
+    let overlay = layers(directory, vec![little_system(directory)]);
+    let upper = overlay.upper.clone();
+    let (mut place, _plan) = keeping(Plan { system: true, root: RootView::Overlay(overlay), ..plan(directory) });
+    place.keep_secrets(&[("TOKEN", b"first")]).unwrap();
+    let text = run(&mut place, &library_path(command(&["sh", "-c", "cat /run/stead-secrets/TOKEN"]))).1;
+    assert_eq!(text, "first");
+    drop(place);
+    assert!(contents(&upper).iter().all(|entry| !entry.contains("first")));
+    Ok(())
 }
 
 fn copy_on_write(directory: &Path) -> Outcome {

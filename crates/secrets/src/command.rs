@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -24,10 +25,11 @@ pub fn run(command: &str) -> Result<Keyring, KeyError> {
         .spawn()
         .map_err(|error| failed(error.to_string()))?;
     let output = child.stdout.take();
-    let reading = std::thread::spawn(move || {
+    let (sender, read) = channel();
+    std::thread::spawn(move || {
         let mut text = zeroize::Zeroizing::new(String::new());
         output.map(|output| output.take(LONGEST).read_to_string(&mut text));
-        text
+        let _ = sender.send(text);
     });
     let begun = Instant::now();
     let status = loop {
@@ -45,7 +47,9 @@ pub fn run(command: &str) -> Result<Keyring, KeyError> {
     if !status.success() {
         return Err(failed(format!("it ended with {status}")));
     }
-    let text = reading.join().map_err(|_| failed("what it printed could not be read".to_owned()))?;
+    // Something that it left behind may hold on to its output.
+    let text = read.recv_timeout(PATIENCE.saturating_sub(begun.elapsed()).max(BETWEEN_LOOKS));
+    let text = text.map_err(|_| failed("its output does not end: something that it started holds on to it".to_owned()))?;
     Keyring::parse(&text).ok_or_else(|| failed("it did not print 64 hexadecimal digits".to_owned()))
 }
 

@@ -18,7 +18,7 @@ pub fn load(path: &Path) -> Result<Option<Keyring>, KeyError> {
     if file.metadata().map_err(failed)?.mode() & 0o077 != 0 {
         return Err(KeyError::Exposed(path.to_owned()));
     }
-    let mut text = String::new();
+    let mut text = zeroize::Zeroizing::new(String::with_capacity(64 << 10));
     file.take(64 << 10).read_to_string(&mut text).map_err(failed)?;
     Keyring::parse(&text).map(Some).ok_or_else(|| KeyError::Malformed(path.to_owned()))
 }
@@ -29,7 +29,7 @@ pub fn save(path: &Path, ring: &Keyring) -> Result<(), KeyError> {
     // Left over from somebody who was cut off before the rename: nothing was sealed with it.
     let _ = fs::remove_file(&unfinished);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished).map_err(failed)?;
-    file.write_all(ring.to_text().as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+    file.write_all(zeroize::Zeroizing::new(ring.to_text()).as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
     fs::rename(&unfinished, path).map_err(failed)?;
     match path.parent() {
         Some(parent) => fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed),

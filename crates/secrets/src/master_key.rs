@@ -111,6 +111,24 @@ impl Keyring {
         std::iter::once(&self.active).chain(&self.older).any(|key| key.id().to_string() == id)
     }
 
+    /// With those of another one behind its own.
+    pub(crate) fn joined(mut self, others: &Self) -> Self {
+        for key in std::iter::once(&others.active).chain(&others.older) {
+            if self.find(key.id()).is_none() {
+                self.older.push(key.clone());
+            }
+        }
+        self
+    }
+
+    /// The same keys, of which the one with this id seals.
+    pub fn sealing_with(&self, id: &str) -> Option<Self> {
+        let mut keys: Vec<MasterKey> = std::iter::once(&self.active).chain(&self.older).cloned().collect();
+        let at = keys.iter().position(|key| key.id().to_string() == id)?;
+        let active = keys.remove(at);
+        Some(Self { active, older: keys })
+    }
+
     /// Keys of 64 digits each, apart by white space or commas, the one that seals first.
     pub fn parse(text: &str) -> Option<Self> {
         let words = text.split(|letter: char| letter.is_whitespace() || letter == ',').filter(|word| !word.is_empty());

@@ -56,6 +56,18 @@ impl Sealer for Sealing {
         self.envelope.rewrap(belongs_to, sealed).map_err(failed)
     }
 
+    fn use_key(&self, id: &str) -> Result<bool> {
+        let ring = self.envelope.ring();
+        let ring = match ring.sealing_with(id) {
+            Some(ring) => Some(ring),
+            // Whoever keeps the keys may have given another one meanwhile.
+            None => self.source.load().map_err(key_error)?.and_then(|given| given.joined(&ring).sealing_with(id)),
+        };
+        let is_here = ring.is_some();
+        ring.into_iter().for_each(|ring| self.envelope.set_ring(ring));
+        Ok(is_here)
+    }
+
     fn next_key(&self) -> Result<()> {
         let next = self.source.next(&self.envelope.ring(), &self.context).map_err(key_error)?;
         self.envelope.set_ring(next);

@@ -72,13 +72,7 @@ impl KeySource {
             return Err(KeyError::NothingNew(self.describe()));
         }
         // What was in use stays at hand until everything is under the new one, also when it is no longer given.
-        let mut older = given.older;
-        for key in std::iter::once(&present.active).chain(&present.older) {
-            if older.iter().all(|known| known.id() != key.id()) {
-                older.push(key.clone());
-            }
-        }
-        Ok(Keyring { active: given.active, older })
+        Ok(given.joined(present))
     }
 
     /// Only the first key is needed any more.

@@ -157,6 +157,12 @@ pub async fn rewrap(unit: &mut Unit, id: SecretId, version: u64, sealed: &[u8], 
     Ok(())
 }
 
+/// The projects that values are kept of.
+pub async fn projects(unit: &mut Unit) -> Result<Vec<ProjectId>> {
+    let rows = unit.fetch("SELECT DISTINCT project_id FROM secrets WHERE sealed IS NOT NULL ORDER BY project_id", &[]).await?;
+    rows.iter().map(|row| row.reader().parsed()).collect()
+}
+
 /// How many values are kept.
 pub async fn count(unit: &mut Unit) -> Result<u64> {
     let row = unit.fetch_optional("SELECT COUNT(*) FROM secrets WHERE sealed IS NOT NULL", &[]).await?;

@@ -15,6 +15,12 @@ pub async fn get(unit: &mut Unit, name: &'static str) -> Result<Option<String>> 
     row.map(|row| row.reader().text()).transpose()
 }
 
+/// The same, and nobody else changes it until the unit ends.
+pub async fn get_locked(unit: &mut Unit, name: &'static str) -> Result<Option<String>> {
+    let row = unit.fetch_locked("SELECT value FROM settings t WHERE name = $1", &[name.into()]).await?;
+    row.map(|row| row.reader().text()).transpose()
+}
+
 /// Sets a value that is not there yet, and gives the one that is there afterwards.
 pub async fn get_or_set(unit: &mut Unit, name: &'static str, value: &str) -> Result<String> {
     unit.execute("INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING", &[name.into(), value.into()]).await?;

@@ -10,6 +10,7 @@ pub mod delete;
 pub mod egress;
 pub mod export;
 pub mod get;
+pub mod git_credentials;
 pub mod import;
 pub mod list;
 pub mod posture;

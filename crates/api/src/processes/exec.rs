@@ -15,7 +15,7 @@ use crate::reply::{Result, json};
 /// Run a command and answer with what it printed when it is over. A code that is not 0 is an answer too.
 ///
 /// Of each stream at most 8 MiB are answered, and `Stead-Truncated` names those that were cut; the whole is in the log of the process that
-/// `Stead-Process-Id` names.
+/// `Stead-Process-Id` names. Each `Stead-Warning` is something to know of it, such as an optional secret that is not set.
 #[utoipa::path(
     post, path = "/v1/projects/{project}/environments/{environment_id}/exec", tag = "processes", operation_id = "execEnvironment",
     params(("project" = String, Path, description = "The project's handle"), ("environment_id" = String, Path), ("Idempotency-Key" = Option<String>, Header, description = "Your word for this attempt; a repetition has the same outcome")),
@@ -38,6 +38,11 @@ pub async fn handler(
         let names: Vec<&str> = executed.truncated.iter().map(|stream| stream.as_str()).collect();
         if let Ok(names) = HeaderValue::from_str(&names.join(", ")) {
             headers.insert("stead-truncated", names);
+        }
+    }
+    for warning in &executed.process.warnings {
+        if let Ok(warning) = HeaderValue::from_str(warning) {
+            headers.append("stead-warning", warning);
         }
     }
     if executed.again {

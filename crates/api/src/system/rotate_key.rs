@@ -15,6 +15,6 @@ use crate::reply::{Result, json};
     post, path = "/v1/system/rotate-key", tag = "system", operation_id = "rotateMasterKey",
     responses((status = 200, body = KeyRotation, description = "Which key seals now"), AnyErrors),
 )]
-pub async fn handler(Shared(state): Shared<State>, Who(_): Who) -> Result<Response> {
-    json(StatusCode::OK, &state.app.rotate_master_key().await?)
+pub async fn handler(Shared(state): Shared<State>, Who(caller): Who) -> Result<Response> {
+    json(StatusCode::OK, &state.app.rotate_master_key(&caller).await?)
 }

@@ -15,6 +15,15 @@ use crate::openapi::AnyErrors;
 use crate::reply::{Result, json};
 
 #[derive(Serialize, ToSchema)]
+struct GithubStatus {
+    app: String,
+    /// The name that git knows it by.
+    host: String,
+    /// Whether people can sign in by it.
+    signs_in: bool,
+}
+
+#[derive(Serialize, ToSchema)]
 pub struct SystemStatus {
     version: &'static str,
     data_dir: String,
@@ -22,6 +31,9 @@ pub struct SystemStatus {
     /// How ports of environments are reached; absent when they are not served.
     #[serde(skip_serializing_if = "Option::is_none")]
     ports: Option<String>,
+    /// The GitHub App that tokens for repositories come from; absent when there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    github: Option<GithubStatus>,
     started_at: Timestamp,
     /// `sqlite` or `postgres`.
     store: &'static str,
@@ -45,6 +57,11 @@ pub async fn handler(Shared(state): Shared<State>) -> Result<Response> {
             data_dir: settings.data_dir.display().to_string(),
             address: settings.address.clone(),
             ports: settings.ports.as_ref().map(PortOrigin::pattern),
+            github: state.app.git_host().map(|host| GithubStatus {
+                app: host.app().to_owned(),
+                host: host.name().to_owned(),
+                signs_in: host.signs_in(),
+            }),
             started_at: state.started_at,
             store: state.app.store_kind(),
             host_id: state.app.host(),

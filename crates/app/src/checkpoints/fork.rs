@@ -229,7 +229,8 @@ impl App {
                 fingerprint: spec.fingerprint(),
                 spec: spec.clone(),
                 runtime: Runtime { posture: posture.clone(), ..Runtime::default() },
-                contains_secrets: false,
+                // Its files are those of the first one, with whatever was written there.
+                contains_secrets: source.contains_secrets,
                 cleanup_status: CleanupStatus::None,
                 lease_expires_at: None,
                 held_by: None,

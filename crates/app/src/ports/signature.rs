@@ -127,6 +127,10 @@ mod tests {
             Ok(sealed.to_vec())
         }
 
+        fn use_key(&self, _: &str) -> Result<bool> {
+            Ok(true)
+        }
+
         fn next_key(&self) -> Result<()> {
             Ok(())
         }

@@ -29,8 +29,10 @@ impl App {
         self.detached(async move {
             let environment = app.get_environment(&entered, id).await?;
             check_usable(&environment)?;
+            // Nobody takes the environment for what it would be refused.
+            let wanted = app.token_wanted(&environment, &request).await?;
             let right = Arc::new(app.enter(&entered, &environment).await?);
-            let credential = app.credential_for(&environment, right.warrant, &request).await?;
+            let credential = app.credential_for(&environment, right.warrant, wanted).await?;
             let (office, context) = (app.office(), app.context.clone());
             let details = details(&request);
             // Whoever lost the environment meanwhile is told nothing.
@@ -48,21 +50,16 @@ impl App {
         .await
     }
 
-    /// The credential itself; whoever asks has shown that it may have one.
-    pub(super) async fn credential_for(
-        &self,
-        environment: &Environment,
-        warrant: Warrant,
-        request: &GitCredentialRequest,
-    ) -> Result<GitCredential> {
+    /// The token that a credential needs, if the definition and the server have one for it.
+    pub(super) async fn token_wanted(&self, environment: &Environment, request: &GitCredentialRequest) -> Result<TokenRequest> {
         let repos = environment.spec.repos.clone().unwrap_or_default();
         let wanted = repository::key(repository::without_suffix(&request.repo_full_name));
         let found = repos.allowed.iter().flatten().find(|name| repository::key(name) == wanted || **name == request.repo_full_name);
         let name = found.cloned().ok_or_else(|| not_allowed(environment, &request.repo_full_name))?;
-        let Some(host) = &self.repositories.host else {
+        if self.repositories.host.is_none() {
             return Err(Error::new(Code::GitUnavailable, "this server has no GitHub App, and gives no credential")
                 .suggestion("its operator sets GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY; docs/github.md says how"));
-        };
+        }
         let Some((installation, _)) = named(Some(&repos)) else {
             let message = format!("the definition of environment `{}` names no installation", environment.name);
             return Err(Error::new(Code::GitUnavailable, message).suggestion(format!(
@@ -73,11 +70,13 @@ impl App {
         if !covers(self.grant_of(environment.id).await?.as_ref(), &repos) {
             return Err(super::grant::unproven(installation));
         }
-        let wanted = TokenRequest {
-            installation,
-            repositories: vec![name.clone()],
-            permissions: self.repositories.permissions.for_git(request.operation),
-        };
+        let permissions = self.repositories.permissions.for_git(request.operation);
+        Ok(TokenRequest { installation, repositories: vec![name], permissions })
+    }
+
+    /// The credential itself, for whoever has shown that it may have one.
+    pub(super) async fn credential_for(&self, environment: &Environment, warrant: Warrant, wanted: TokenRequest) -> Result<GitCredential> {
+        let host = self.git_host_or_not_configured()?;
         let held_by = holder(environment.id, warrant);
         let token = self.repositories.tokens.get(&**host, &self.context, environment.project_id, &wanted, held_by).await?;
         Ok(GitCredential {
@@ -85,7 +84,7 @@ impl App {
             username: USERNAME.to_owned(),
             token: token.value.text().ok_or_else(|| Error::internal("a token is no text"))?.to_owned(),
             expires_at: token.expires_at,
-            repo_full_name: name,
+            repo_full_name: wanted.repositories.into_iter().next().unwrap_or_default(),
         })
     }
 }

@@ -24,13 +24,13 @@ impl App {
         if kept.as_ref().is_some_and(|kept| kept.lacks(repos).is_empty()) {
             return Ok(kept);
         }
-        let account = match (&caller.github, &caller.credential) {
-            (Some(user), _) => self.account_shown_to(&**host, user, installation, repos, kept.as_ref()).await?,
+        let account = match (&caller.credential, &caller.github) {
             // Whoever runs the server has the app's own key, with which all of this could be had without it.
-            (None, Credential::Socket) if caller.operator => {
+            (Credential::Socket, _) if caller.operator => {
                 host.account_of(installation).await.map_err(|failure| failure.of_installation(installation))?
             }
-            (None, _) => return Err(unproven(installation)),
+            (_, Some(user)) => self.account_shown_to(&**host, user, installation, repos, kept.as_ref()).await?,
+            (_, None) => return Err(unproven(installation)),
         };
         check_owner(repos, &account)?;
         let repositories = repos.allowed.iter().flatten().map(|name| repository::key(name)).collect();

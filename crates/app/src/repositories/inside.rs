@@ -1,9 +1,9 @@
 //! A credential for git inside, which has no key and no lease of its own: the place says by what right it runs.
 
+use stead_domain::Result;
 use stead_domain::ids::EnvironmentId;
 use stead_domain::lease::{Answer, Event};
 use stead_domain::repository::{self, GitCredential, GitCredentialRequest};
-use stead_domain::{Error, Result};
 use stead_store::{desks, environments};
 
 use super::credential::{act, details};
@@ -22,7 +22,8 @@ impl App {
         self.detached(async move {
             let environment = app.load(id).await?;
             check_usable(&environment)?;
-            let credential = app.credential_for(&environment, warrant, &request).await?;
+            let wanted = app.token_wanted(&environment, &request).await?;
+            let credential = app.credential_for(&environment, warrant, wanted).await?;
             let (office, context, details) = (app.office(), app.context.clone(), details(&request));
             app.store
                 .write(move |unit| {
@@ -49,8 +50,7 @@ impl App {
                         record_own(unit, &context, act(&environment, details)).await
                     })
                 })
-                .await
-                .map_err(|error: Error| error)?;
+                .await?;
             Ok(credential)
         })
         .await

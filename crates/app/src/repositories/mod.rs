@@ -15,7 +15,7 @@ mod start;
 mod tokens;
 
 pub use host::{GitFailure, GitHost, InstallationToken, Login, TokenRequest, UserToken};
-pub use session::GithubSession;
+pub use session::{GithubSession, LOGIN_TIME};
 pub(crate) use start::VARIABLE;
 pub(crate) use tokens::{Holder, Tokens};
 
@@ -50,6 +50,11 @@ impl App {
     /// Where repositories are, if this server has an app there.
     pub fn git_host(&self) -> Option<&dyn GitHost> {
         self.repositories.host.as_deref()
+    }
+
+    /// Comes before anything that is wrong with a request.
+    pub fn check_git_host(&self) -> Result<()> {
+        self.git_host_or_not_configured().map(drop)
     }
 
     fn git_host_or_not_configured(&self) -> Result<&Arc<dyn GitHost>> {

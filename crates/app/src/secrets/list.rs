@@ -2,7 +2,7 @@
 
 use stead_domain::page::{Page, PageRequest};
 use stead_domain::secret::Secret;
-use stead_domain::{Error, Result};
+use stead_domain::{Code, Error, Result};
 use stead_store::secrets;
 
 use super::unknown;
@@ -19,6 +19,11 @@ impl App {
         let (project, wanted) = (entered.project, name.to_owned());
         let found =
             self.store.read(move |unit| Box::pin(async move { Ok::<_, Error>(secrets::find(unit, project, &wanted).await?) })).await?;
-        found.ok_or_else(|| unknown(name))
+        found.ok_or_else(|| match self.source_of(&entered.handle, name) {
+            Some(source) => Error::new(Code::NotFound, format!("`{name}` is not kept here: it comes from {}", source.describe()))
+                .detail("source", source.place_of(&entered.handle, name))
+                .suggestion("it is set and listed there"),
+            None => unknown(name),
+        })
     }
 }

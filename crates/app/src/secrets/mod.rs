@@ -28,5 +28,5 @@ fn unknown(name: &str) -> Error {
 /// The key in our hands is not the one that the store is sealed with.
 fn other_key(stored: &str, own: &str) -> Error {
     Error::new(Code::MasterKeyMismatch, format!("this server holds the master key {own}, and the store is sealed with {stored}"))
-        .suggestion("the key was changed through another server: give this one the same `master.key`, and start it again")
+        .suggestion("the key was changed through another server: give this one the same `master.key` (or let its key_command print the new one); a server that has the key in STEAD_MASTER_KEY has to be started again")
 }

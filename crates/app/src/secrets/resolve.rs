@@ -6,14 +6,14 @@ use std::time::Duration;
 use stead_domain::definition::{Inject, SecretBinding, SecretDelivery};
 use stead_domain::environment::Environment;
 use stead_domain::ids::EnvironmentId;
-use stead_domain::secret::SecretValue;
+use stead_domain::secret::{NEVER_BOUND, SecretValue};
 use stead_domain::{Code, Error, Result, hexadecimal};
 use stead_redaction::{Known, Value};
 use stead_store::secrets;
 use zeroize::Zeroize;
 
 use super::belongs_to;
-use crate::{App, Entered};
+use crate::{App, Entered, SecretSource};
 
 /// How long the sources of one start are waited for, all together.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -81,7 +81,7 @@ impl Delivery {
 }
 
 /// The secrets of an environment, as they are now.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Resolved {
     pub env: Vec<(String, String)>,
     pub delivery: Delivery,
@@ -96,16 +96,26 @@ impl App {
         if bindings.is_empty() {
             return Ok(Resolved::default());
         }
-        let mut values = self.stored_values(entered, bindings).await?;
-        let fetching = async {
-            for (binding, value) in bindings.iter().zip(&mut values) {
-                if self.source_of(&entered.handle, &binding.name).is_some() {
-                    *value = self.fetched_value(entered, binding).await?;
-                }
+        // Also of a definition that was written before this was refused.
+        if let Some(binding) = bindings.iter().find(|binding| NEVER_BOUND.contains(&binding.name.as_str())) {
+            return Err(Error::new(Code::SecretUnusable, format!("`{}` controls a provider and can never be bound", binding.name))
+                .detail("name", binding.name.as_str())
+                .suggestion(format!("`stead env unbind-secret ENVIRONMENT {}`", binding.name)));
+        }
+        let mut values = match self.stored_values(entered, bindings).await {
+            // Perhaps another server has changed the key.
+            Err(error) if error.code() == Code::SecretUnusable && self.follow_key().await.is_ok() => {
+                self.stored_values(entered, bindings).await.map_err(|_| error)?
+            }
+            values => values?,
+        };
+        let fetching = bindings.iter().zip(&mut values).map(async |(binding, value)| {
+            if let Some(source) = self.source_of(&entered.handle, &binding.name) {
+                *value = fetched_value(&**source, entered, binding).await?;
             }
             Ok::<_, Error>(())
-        };
-        tokio::time::timeout(PATIENCE, fetching).await.map_err(|_| {
+        });
+        tokio::time::timeout(PATIENCE, futures::future::try_join_all(fetching)).await.map_err(|_| {
             Error::new(Code::SecretUnavailable, "where secrets come from did not answer in time")
                 .recoverable(true)
                 .suggestion("try again; the server's `secret_sources` say where they come from")
@@ -114,8 +124,11 @@ impl App {
         for (binding, value) in bindings.iter().zip(values) {
             match value {
                 Found::Value(value) => self.deliver(&mut resolved, environment.id, binding, value)?,
-                Found::Missing if binding.required => return Err(missing(&binding.name)),
-                Found::Missing => resolved.warnings.push(format!("the optional secret {} is not set", binding.name)),
+                Found::Missing(place) if binding.required => return Err(missing(&binding.name, place.as_deref())),
+                Found::Missing(None) => resolved.warnings.push(format!("the optional secret {} is not set", binding.name)),
+                Found::Missing(Some(place)) => {
+                    resolved.warnings.push(format!("the optional secret {} is not there: {place}", binding.name));
+                }
                 Found::Failed(why) => resolved.warnings.push(format!("the optional secret {} could not be had: {why}", binding.name)),
             }
         }
@@ -133,7 +146,7 @@ impl App {
         Ok(resolved)
     }
 
-    /// Those that the store keeps; `Missing` for the others.
+    /// Those that the store keeps; `Missing` for those that it does not.
     async fn stored_values(&self, entered: &Entered, bindings: &[SecretBinding]) -> Result<Vec<Found>> {
         let names: Vec<Option<String>> =
             bindings.iter().map(|binding| self.source_of(&entered.handle, &binding.name).is_none().then(|| binding.name.clone())).collect();
@@ -154,29 +167,12 @@ impl App {
             })
             .await?;
         let opened = |sealed: Option<secrets::Sealed>| {
-            let Some(secrets::Sealed { secret, sealed }) = sealed else { return Ok(Found::Missing) };
+            let Some(secrets::Sealed { secret, sealed }) = sealed else { return Ok(Found::Missing(None)) };
             let whose = belongs_to(secret.project_id, &secret.name, secret.id, secret.version);
             let value = self.sealer.open(&whose, &sealed).map_err(|error| unreadable(&secret.name, &error))?;
             Ok(Found::Value(SecretValue::new(value)))
         };
         sealed.into_iter().map(opened).collect()
-    }
-
-    async fn fetched_value(&self, entered: &Entered, binding: &SecretBinding) -> Result<Found> {
-        let Some(source) = self.source_of(&entered.handle, &binding.name) else { return Ok(Found::Missing) };
-        match source.fetch(&entered.handle, &binding.name).await {
-            Ok(Some(value)) if value.bytes().is_empty() => Ok(Found::Missing),
-            Ok(Some(value)) => Ok(Found::Value(value)),
-            Ok(None) => Ok(Found::Missing),
-            Err(failure) if binding.required => {
-                let message = format!("the secret {} could not be had from {}: {failure}", binding.name, source.describe());
-                Err(Error::new(Code::SecretUnavailable, message)
-                    .detail("name", binding.name.as_str())
-                    .recoverable(true)
-                    .suggestion(failure.suggestion))
-            }
-            Err(failure) => Ok(Found::Failed(failure.message)),
-        }
     }
 
     fn deliver(&self, resolved: &mut Resolved, environment: EnvironmentId, binding: &SecretBinding, value: SecretValue) -> Result<()> {
@@ -214,15 +210,37 @@ impl App {
     }
 }
 
+async fn fetched_value(source: &dyn SecretSource, entered: &Entered, binding: &SecretBinding) -> Result<Found> {
+    match source.fetch(&entered.handle, &binding.name).await {
+        Ok(Some(value)) if !value.bytes().is_empty() => Ok(Found::Value(value)),
+        Ok(_) => Ok(Found::Missing(Some(source.place_of(&entered.handle, &binding.name)))),
+        Err(failure) if binding.required => {
+            let message = format!("the secret {} could not be had from {}: {failure}", binding.name, source.describe());
+            Err(Error::new(Code::SecretUnavailable, message)
+                .detail("name", binding.name.as_str())
+                .recoverable(true)
+                .suggestion(failure.suggestion))
+        }
+        Err(failure) => Ok(Found::Failed(format!("{}: {failure}", source.describe()))),
+    }
+}
+
 /// What became of a name.
 enum Found {
     Value(SecretValue),
-    Missing,
+    /// With where it was looked for, when that is not the store.
+    Missing(Option<String>),
     /// Of an optional one.
     Failed(String),
 }
 
-fn missing(name: &str) -> Error {
+fn missing(name: &str, place: Option<&str>) -> Error {
+    if let Some(place) = place {
+        return Error::new(Code::SecretMissing, format!("the secret {name} is required and not there: it is looked for at {place}"))
+            .detail("name", name)
+            .detail("source", place)
+            .suggestion(format!("write it there; or let it be optional: `stead env bind-secret ENVIRONMENT {name} --optional`"));
+    }
     Error::new(Code::SecretMissing, format!("the secret {name} is required and not set")).detail("name", name).suggestion(format!(
         "set it: `stead secret set {name}`; or let it be optional: `stead env bind-secret ENVIRONMENT {name} --optional`"
     ))

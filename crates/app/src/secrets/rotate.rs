@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use stead_domain::hexadecimal;
 use stead_domain::ids::SecretId;
+use stead_domain::principal::Caller;
 use stead_domain::secret::KeyRotation;
 use stead_domain::{Error, Result};
 use stead_store::{Unit, hosts, secrets, settings};
 
 use super::{belongs_to, other_key};
+use crate::audit::{Act, record};
 use crate::{App, Sealer};
 
 /// What the signing key is sealed for.
@@ -20,17 +22,16 @@ pub const SIGNING_KEY_BELONGS_TO: &[u8] = b"signing_key";
 const RECENTLY: Duration = Duration::from_secs(60);
 
 impl App {
-    pub async fn rotate_master_key(&self) -> Result<KeyRotation> {
-        let app = self.clone();
+    pub async fn rotate_master_key(&self, caller: &Caller) -> Result<KeyRotation> {
+        let (app, caller) = (self.clone(), caller.clone());
         self.detached(async move {
             let _one_at_a_time = app.locks.lock("master key").await;
+            app.follow_key().await?;
             let previous_key_id = app.sealer.key_id();
-            if let Some(stored) = app.stored_key_id().await?.filter(|stored| *stored != previous_key_id) {
-                return Err(other_key(&stored, &previous_key_id));
-            }
             let sealer = Arc::clone(&app.sealer);
             // A command may take its time to say the next key.
             tokio::task::spawn_blocking(move || sealer.next_key()).await.map_err(Error::internal)??;
+            app.take_over(&previous_key_id, &caller).await?;
             let (rewrapped, lost) = app.finish_key_rotation().await?;
             let mut warnings = Vec::new();
             if lost > 0 {
@@ -48,23 +49,6 @@ impl App {
     /// Wraps everything with the key that seals now, and tells how much that was, and how much no key at hand opens. It may be repeated.
     pub async fn finish_key_rotation(&self) -> Result<(u64, u64)> {
         let key_id = self.sealer.key_id();
-        let is_stored = self.stored_key_id().await?.as_deref() == Some(&key_id);
-        if !is_stored {
-            // First, so that no other server seals with the key before.
-            let (sealer, key_id) = (Arc::clone(&self.sealer), key_id.clone());
-            self.store
-                .write(move |unit| {
-                    Box::pin(async move {
-                        if let Some(sealed) = settings::get(unit, settings::SIGNING_KEY).await? {
-                            let sealed = hexadecimal::read(&sealed).ok_or_else(|| Error::internal("the signing key is damaged"))?;
-                            let again = sealer.rewrap(SIGNING_KEY_BELONGS_TO, &sealed)?;
-                            settings::set(unit, settings::SIGNING_KEY, &hexadecimal::write(&again)).await?;
-                        }
-                        Ok::<_, Error>(settings::set(unit, settings::MASTER_KEY, &key_id).await?)
-                    })
-                })
-                .await?;
-        }
         let (mut rewrapped, mut lost, mut after) = (0, 0, None);
         loop {
             let (sealer, key_id) = (Arc::clone(&self.sealer), key_id.clone());
@@ -81,6 +65,46 @@ impl App {
             self.sealer.forget_older_keys()?;
         }
         Ok((rewrapped, lost))
+    }
+
+    /// The store is sealed with another key from here on, and whoever seals something with the one before comes before or not at all.
+    async fn take_over(&self, previous: &str, caller: &Caller) -> Result<()> {
+        let (context, sealer, caller) = (self.context.clone(), Arc::clone(&self.sealer), caller.clone());
+        let (key_id, previous) = (self.sealer.key_id(), previous.to_owned());
+        self.store
+            .write(move |unit| {
+                Box::pin(async move {
+                    let stored = settings::get_locked(unit, settings::MASTER_KEY).await?;
+                    if let Some(stored) = stored.filter(|stored| *stored != previous) {
+                        return Err(other_key(&stored, &previous));
+                    }
+                    if let Some(sealed) = settings::get(unit, settings::SIGNING_KEY).await? {
+                        let sealed = hexadecimal::read(&sealed).ok_or_else(|| Error::internal("the signing key is damaged"))?;
+                        let again = sealer.rewrap(SIGNING_KEY_BELONGS_TO, &sealed)?;
+                        settings::set(unit, settings::SIGNING_KEY, &hexadecimal::write(&again)).await?;
+                    }
+                    settings::set(unit, settings::MASTER_KEY, &key_id).await?;
+                    for project in secrets::projects(unit).await? {
+                        let details = vec![("key_id", key_id.clone().into()), ("previous_key_id", previous.clone().into())];
+                        let act =
+                            Act { project, action: "system.rotate_key", target_type: "project", target_id: project.to_string(), details };
+                        record(unit, &context, &caller, act).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// Another server may have changed the key: what seals the store seals here too, where this server has it or is given it.
+    pub(crate) async fn follow_key(&self) -> Result<()> {
+        let own = self.sealer.key_id();
+        let Some(stored) = self.stored_key_id().await?.filter(|stored| *stored != own) else { return Ok(()) };
+        let (sealer, wanted) = (Arc::clone(&self.sealer), stored.clone());
+        match tokio::task::spawn_blocking(move || sealer.use_key(&wanted)).await.map_err(Error::internal)? {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => Err(other_key(&stored, &own)),
+        }
     }
 
     /// How many others answered lately.

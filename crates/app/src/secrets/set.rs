@@ -12,17 +12,19 @@ use stead_store::{Unit, projects, secrets, settings};
 
 use super::{belongs_to, other_key};
 use crate::audit::{Act, record};
+use crate::idempotency::{self, Claim, Outcome};
 use crate::{App, Entered, Sealer};
 
 impl App {
     /// Gives a secret a value, and tells whether it is a new one. The same value again changes nothing.
-    pub async fn set_secret(&self, entered: &Entered, name: &str, new: NewSecretValue) -> Result<(SecretSet, bool)> {
+    pub async fn set_secret(&self, entered: &Entered, name: &str, new: NewSecretValue) -> Result<(Outcome<SecretSet>, bool)> {
         secret::check_name("name", name)?;
         let value = value_of(&new)?;
         if let Some(source) = self.source_of(&entered.handle, name) {
             return Err(Error::new(Code::Conflict, format!("`{name}` comes from {}, and is set there", source.describe()))
                 .suggestion("choose a name that no rule of the server's `secret_sources` fits"));
         }
+        self.follow_key().await?;
         let warnings = warnings(name, &value);
         let (context, sealer, entered, name) = (self.context.clone(), Arc::clone(&self.sealer), entered.clone(), name.to_owned());
         self.store
@@ -30,11 +32,16 @@ impl App {
                 Box::pin(async move {
                     // Orders two who set the same name, and this with the end of the project.
                     projects::lock(unit, entered.project).await?.ok_or_else(|| Error::not_found("project", &entered.handle))?;
+                    if let Claim::Answered(reply) = idempotency::claim(unit, &context, &*sealer, &entered.caller).await? {
+                        return Ok((Outcome::Again(reply), false));
+                    }
                     check_key(unit, &*sealer).await?;
                     let now = context.now();
                     let present = secrets::find_sealed(unit, entered.project, &name).await?;
                     if let Some(present) = present.as_ref().filter(|present| holds(&*sealer, present, &value)) {
-                        return Ok((SecretSet { secret: present.secret.clone(), warnings }, false));
+                        let set = SecretSet { secret: present.secret.clone(), warnings };
+                        idempotency::answer(unit, &context, &entered.caller, 200, &set).await?;
+                        return Ok((Outcome::New(set), false));
                     }
                     let by = entered.caller.principal;
                     let present = secrets::find(unit, entered.project, &name).await?;
@@ -63,7 +70,9 @@ impl App {
                         details,
                     };
                     record(unit, &context, &entered.caller, act).await?;
-                    Ok((SecretSet { secret, warnings }, is_new))
+                    let set = SecretSet { secret, warnings };
+                    idempotency::answer(unit, &context, &entered.caller, if is_new { 201 } else { 200 }, &set).await?;
+                    Ok((Outcome::New(set), is_new))
                 })
             })
             .await
@@ -105,9 +114,9 @@ fn holds(sealer: &dyn Sealer, present: &secrets::Sealed, value: &SecretValue) ->
     sealer.open(&whose, &present.sealed).map(SecretValue::new).is_ok_and(|present| present == *value)
 }
 
-/// Nothing is sealed with a key that the others have left behind.
+/// Nothing is sealed with a key that the others have left behind, or leave before this is written.
 async fn check_key(unit: &mut Unit, sealer: &dyn Sealer) -> Result<()> {
-    match settings::get(unit, settings::MASTER_KEY).await? {
+    match settings::get_locked(unit, settings::MASTER_KEY).await? {
         Some(stored) if stored != sealer.key_id() => Err(other_key(&stored, &sealer.key_id())),
         _ => Ok(()),
     }

@@ -10,6 +10,7 @@ use stead_domain::provider::ProviderName;
 use super::changes::{Changes, Drop, Keep, Setup};
 use super::checkout::Checkout;
 use super::egress::Egress;
+use super::github::TokenSource;
 use super::lists::ListArguments;
 use super::secret::{BindSecret, UnbindSecret};
 use super::words::{mount, one_of, pair};
@@ -136,6 +137,12 @@ pub struct Create {
     /// Put the default repository into it at once
     #[arg(long)]
     pub checkout: bool,
+    /// The installation of the server's GitHub App that tokens for the repositories are made by; GH_TOKEN or GITHUB_TOKEN is sent along, if it is set
+    #[arg(long, value_name = "ID")]
+    pub github_installation: Option<u64>,
+    /// Show by a token of your own that you may use the installation: `env` takes that of GH_TOKEN or GITHUB_TOKEN, `gh` asks `gh auth token`
+    #[arg(long, value_name = "SOURCE", value_enum)]
+    pub github_token: Option<TokenSource>,
     /// The name of a secret that must be there
     #[arg(long = "secret", value_name = "NAME")]
     pub secrets: Vec<String>,
@@ -186,6 +193,12 @@ pub struct Update {
     /// A directory of the host, seen inside at that path, read-only unless rw is said; besides those that are there
     #[arg(long = "mount", value_name = "host:DIR:PATH[:ro|rw]", value_parser = mount)]
     pub mounts: Vec<Mount>,
+    /// The installation of the server's GitHub App that tokens for the repositories are made by; GH_TOKEN or GITHUB_TOKEN is sent along, if it is set
+    #[arg(long, value_name = "ID")]
+    pub github_installation: Option<u64>,
+    /// Show by a token of your own that you may use the installation: `env` takes that of GH_TOKEN or GITHUB_TOKEN, `gh` asks `gh auth token`
+    #[arg(long, value_name = "SOURCE", value_enum)]
+    pub github_token: Option<TokenSource>,
     /// One field of the definition
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = pair)]
     pub set: Vec<(String, String)>,
@@ -235,6 +248,9 @@ pub struct Apply {
     /// A definition file, or a directory of them
     #[arg(short, long = "file", value_name = "FILE|DIR", required = true)]
     pub files: Vec<PathBuf>,
+    /// Show by a token of your own that you may use the installation: `env` takes that of GH_TOKEN or GITHUB_TOKEN, `gh` asks `gh auth token`
+    #[arg(long, value_name = "SOURCE", value_enum)]
+    pub github_token: Option<TokenSource>,
     /// Accept a posture that the provider does not enforce
     #[arg(long)]
     pub allow_unenforced: bool,

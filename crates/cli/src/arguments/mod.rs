@@ -7,6 +7,7 @@ pub mod copy;
 pub mod egress;
 pub mod environment;
 pub mod files;
+pub mod github;
 pub mod identity;
 pub mod lease;
 pub mod lists;

@@ -46,6 +46,9 @@ pub struct SetSecret {
     /// A file that holds the value
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// Refused, and not repeated in the refusal
+    #[arg(hide = true, allow_hyphen_values = true)]
+    pub refused: Vec<String>,
 }
 
 #[derive(Args, Debug)]

@@ -13,6 +13,7 @@ use stead_secrets::KeySource;
 
 use super::ServeOptions;
 use super::github::{self, GithubApp, Hidden};
+use super::secret_sources::RuleText;
 use crate::arguments::words;
 use crate::settings::{Surroundings, place};
 
@@ -43,6 +44,7 @@ struct File {
     github_api_url: Option<String>,
     github_ca: Option<PathBuf>,
     github_permissions: Option<String>,
+    secret_sources: Vec<RuleText>,
     rate_limit: Option<u32>,
     log_format: Option<String>,
     keep_audit: Option<String>,
@@ -74,6 +76,8 @@ pub struct Configuration {
     pub egress_roots: Option<PathBuf>,
     /// Where the master key comes from.
     pub key_source: KeySource,
+    /// Where secrets come from beside the store.
+    pub secret_sources: Vec<RuleText>,
     /// The store may be sealed with another one, and is then used without its secrets.
     pub abandon_secrets: bool,
     /// The app by which environments get tokens, if there is one.
@@ -161,6 +165,7 @@ impl Configuration {
         Ok(Self {
             github,
             key_source,
+            secret_sources: file.secret_sources,
             abandon_secrets: options.abandon_secrets,
             listen: options.listen.or(file.listen),
             ports_listen: PortsListen::parse(options.ports_listen.or(file.ports_listen)),

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use stead_domain::repository::Permissions;
 use stead_domain::secret::SecretValue;
 use stead_domain::{Code, Error, Result};
-use stead_github::{Address, AppKey, Options, Trust};
+use stead_github::{Address, AppKey, LIMITS, Options};
+use stead_outbound::Client;
 
 const WEB: &str = "https://github.com";
 const API: &str = "https://api.github.com";
@@ -46,11 +47,16 @@ pub struct Stated {
 }
 
 /// An app that is whole.
-#[derive(Debug)]
 pub struct GithubApp {
     pub options: Options,
     /// The most that tokens of environments may do.
     pub permissions: Permissions,
+}
+
+impl fmt::Debug for GithubApp {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("GithubApp").field("app_id", &self.options.app_id).finish_non_exhaustive()
+    }
 }
 
 impl GithubApp {
@@ -64,7 +70,7 @@ impl GithubApp {
             (None, Some(_)) => return Err(half("GITHUB_APP_PRIVATE_KEY is set, and GITHUB_APP_ID is not")),
             (Some(app_id), Some(key)) => (check_id("GITHUB_APP_ID", app_id)?, key),
         };
-        let client = match (stated.client_id, stated.client_secret) {
+        let login = match (stated.client_id, stated.client_secret) {
             (None, None) => None,
             (Some(id), Some(secret)) => {
                 Some((check_id("GITHUB_APP_CLIENT_ID", id)?, SecretValue::new(secret.0.trim().as_bytes().to_vec())))
@@ -80,12 +86,9 @@ impl GithubApp {
             (None, Some(_)) if web != address("GITHUB_URL", WEB)? => web.api_of_server(),
             _ => address("GITHUB_API_URL", API)?,
         };
-        let trust = match &stated.ca {
-            Some(path) => Trust::and_of_file(path)
-                .map_err(|error| usage(format!("github_ca: {error}")).suggestion("name a file of certificates in PEM"))?,
-            None => Trust::default(),
-        };
-        Ok(Some(Self { options: Options { app_id, key: key_of(&key)?, client, api, web, trust }, permissions }))
+        let client = Client::new(stated.ca.as_deref(), LIMITS)
+            .map_err(|error| usage(format!("github_ca: {error}")).suggestion("name a file of certificates in PEM"))?;
+        Ok(Some(Self { options: Options { app_id, key: key_of(&key)?, login, api, web, client }, permissions }))
     }
 }
 

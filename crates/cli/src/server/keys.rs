@@ -39,6 +39,8 @@ pub async fn sealer(configuration: &Configuration, store: &Store, context: &Cont
             ring
         }
     };
+    // Which key seals is said by the store: to give another one first is not yet to change to it.
+    let ring = sealed_with.as_deref().and_then(|id| ring.sealing_with(id)).unwrap_or(ring);
     let own = ring.active.id().to_string();
     let first = SigningKey::first(&ring.active);
     let envelope = Envelope::new(ring.clone(), context.clone());
@@ -55,9 +57,7 @@ pub async fn sealer(configuration: &Configuration, store: &Store, context: &Cont
             })
         })
         .await?;
-    if !ring.holds(&sealed_with) {
-        return Err(wrong(&source, &ring, &sealed_with, kept));
-    }
+    let ring = ring.sealing_with(&sealed_with).ok_or_else(|| wrong(&source, &ring, &sealed_with, kept))?;
     let signing = hexadecimal::read(&signing).and_then(|sealed| envelope.open(SIGNING_KEY_BELONGS_TO, &sealed).ok());
     let signing = signing.as_deref().and_then(SigningKey::from_bytes).ok_or_else(|| {
         Error::new(Code::MasterKeyMismatch, "the signing key in the store cannot be opened with the master key")

@@ -8,6 +8,7 @@ mod github;
 mod inside;
 mod keys;
 mod options;
+mod secret_sources;
 mod sockets;
 mod start;
 

@@ -19,7 +19,7 @@ use tracing_subscriber::EnvFilter;
 use super::configuration::Configuration;
 use super::directory::DataDirectory;
 use super::github::GithubApp;
-use super::{abilities, inside, keys, sockets};
+use super::{abilities, inside, keys, secret_sources, sockets};
 use crate::{roles, world};
 
 /// The name under which the store keeps the id of this installation, the owner label on everything made for it.
@@ -70,8 +70,9 @@ pub async fn serve(mut configuration: Configuration) -> Result<()> {
             log_bytes: configuration.keep_environment_logs,
         },
     };
+    let sources = secret_sources::build(&configuration.secret_sources, &|name| std::env::var(name).ok())?;
     let sealer = keys::sealer(&configuration, &store, &context).await?;
-    let app = App::new(store, context.clone(), providers, sealer, app_settings, host);
+    let app = App::new(store, context.clone(), providers, sealer, app_settings, host).with_secret_sources(sources);
     let app = match configuration.github.take() {
         Some(GithubApp { options, permissions }) => {
             tracing::info!(app = options.app_id, web = %options.web, api = %options.api, "tokens for repositories come from a GitHub App");

@@ -1,13 +1,14 @@
 //! Reading a file.
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
 use rustix::fs::OFlags;
 use stead_domain::files::{FilePath, FileProblem, FileWord};
 
 use super::entries::entry;
 use super::voice::{PIECE, Voice};
+use crate::tree::private;
 use crate::tree::trouble::{At, Result, as_path, failure};
 
 /// Says first what it is, then its bytes; how far the file reaches. One that grows or shrinks meanwhile is read as far as it is there.
@@ -41,5 +42,6 @@ pub fn open(path: &FilePath, options: &mut OpenOptions) -> Result<(File, u64)> {
     if !metadata.is_file() {
         return Err(failure(path, FileProblem::NotAFile, ""));
     }
+    private::check(&file, metadata.dev(), path)?;
     Ok((file, metadata.len()))
 }

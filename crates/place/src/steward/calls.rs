@@ -105,6 +105,7 @@ impl Steward {
         if let Some(secrets) = &start.secrets {
             self.learn(&secrets.known)?;
         }
+        self.deliver(start.secrets.as_deref())?;
         // A trace is there before the process is: whoever asks again after a crash in between finds it, and it never begins twice.
         let full = |error: io::Error| Refusal::StorageFull { message: error.to_string() };
         let noted = match &mut self.starts {

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
+use stead_egress::broker::BrokerText;
 use stead_egress::control::{BlockingClient, Socket};
 use stead_egress::policy::PolicyText;
 use stead_sandbox::Outlet;
@@ -19,6 +20,8 @@ pub struct Egress {
     relay: PathBuf,
     environment: String,
     policy: PolicyText,
+    /// What is put into requests on their way out. In memory only, for the next relay too.
+    broker: Option<BrokerText>,
     client: Option<BlockingClient>,
     /// When to look for it again.
     pub due: Option<u64>,
@@ -28,7 +31,7 @@ impl Egress {
     pub fn of(blueprint: &Blueprint) -> Option<Self> {
         let Network::Relayed { relay, policy } = &blueprint.network else { return None };
         let environment = blueprint.environment.to_string();
-        Some(Self { relay: relay.clone(), environment, policy: policy.clone(), client: None, due: None })
+        Some(Self { relay: relay.clone(), environment, policy: policy.clone(), broker: None, client: None, due: None })
     }
 
     /// For polling: it says something only when it ends.
@@ -43,6 +46,9 @@ impl Egress {
         let mut client = BlockingClient::connect(&self.relay)?;
         let sockets: Vec<_> = outlets.iter().map(|(outlet, descriptor)| (socket(*outlet), descriptor.as_fd())).collect();
         client.add(&self.environment, &self.policy, &sockets)?;
+        if let Some(broker) = &self.broker {
+            client.broker(&self.environment, broker)?;
+        }
         self.client = Some(client);
         self.due = None;
         Ok(())
@@ -55,6 +61,33 @@ impl Egress {
         // Whoever does not answer is asked anew, and until then nothing new gets out of a relay that has ended.
         if matches!(told, Some(Err(_))) {
             self.lost();
+        }
+    }
+
+    /// Has exactly this put into requests from now on, before anybody inside can make one.
+    pub fn put_in(&mut self, broker: Option<&BrokerText>, outlets: &[(Outlet, OwnedFd)]) -> io::Result<()> {
+        if self.broker.as_ref() == broker {
+            return Ok(());
+        }
+        // What is taken back is taken back from the relay too; one that is not there has nothing.
+        let without = self.broker.take().map(|before| BrokerText { secrets: Vec::new(), ..before });
+        self.broker = broker.cloned();
+        let told = match (&mut self.client, self.broker.as_ref().or(without.as_ref())) {
+            (Some(client), Some(text)) => client.broker(&self.environment, text),
+            _ => Err(io::ErrorKind::NotConnected.into()),
+        };
+        match told {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                self.broker = None;
+                Err(error)
+            }
+            // It may have ended a moment ago: whoever answers now is told everything.
+            Err(_) if self.broker.is_some() => self.connect(outlets),
+            Err(_) => {
+                self.lost();
+                Ok(())
+            }
+            Ok(()) => Ok(()),
         }
     }
 

@@ -59,6 +59,10 @@ impl Steward {
 
     fn not_started(&mut self, number: u64, failure: &StartFailure) {
         let Some(kept) = self.by_number(number).and_then(|id| self.processes.remove(&id)) else { return };
+        if failure.step == StartStep::Secrets {
+            // The next start brings them again.
+            self.files = None;
+        }
         let _ = log::remove(&self.blueprint.logs, kept.id);
         if let State::Asked { peer, number } = kept.state {
             self.answer(peer, number, Answer::Refused(refusal(failure)));
@@ -325,6 +329,10 @@ fn refusal(failure: &StartFailure) -> Refusal {
     match failure.step {
         StartStep::Program => Refusal::Program { message, missing: failure.cause.kind() == std::io::ErrorKind::NotFound },
         StartStep::Directory => Refusal::Directory,
+        StartStep::Secrets => Refusal::Secrets {
+            message: format!("the files with its secrets could not be written, in memory: {message}"),
+            suggestion: "free some of the memory of the environment, and try again".to_owned(),
+        },
         _ => Refusal::Failed { message },
     }
 }

@@ -281,6 +281,7 @@ fn plan(blueprint: &Blueprint) -> Result<Plan, String> {
     plan.identity = blueprint.identity;
     plan.errands = Some(crate::errand::run);
     plan.allow_ptrace = blueprint.allow_ptrace;
+    plan.secrets = Some(crate::secrets::DIRECTORY.into());
     plan.system = blueprint.system.is_some();
     plan.root = match (&blueprint.image, &blueprint.system) {
         (None, None) => RootView::Host,

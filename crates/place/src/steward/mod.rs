@@ -15,6 +15,7 @@ mod kept;
 mod output;
 mod peer;
 mod redaction;
+mod secrets;
 mod starts;
 mod stdin;
 mod stillness;
@@ -46,6 +47,7 @@ use self::stillness::Stillness;
 use crate::blueprint::Blueprint;
 use crate::log;
 use crate::protocol::{Answer, Refusal, Word};
+use crate::secrets::SecretFile;
 use crate::warrant::Warrant;
 use crate::{fence_file, remains, socket_path, steward_lock};
 
@@ -89,6 +91,8 @@ struct Steward {
     heard_version: u64,
     hold: Hold,
     redaction: Redaction,
+    /// What lies in the directory for secrets; none when that is not known.
+    files: Option<Vec<SecretFile>>,
     /// Until then no output is read, because the disk does not take it.
     stalled_until: Option<u64>,
     last_sync: u64,
@@ -246,6 +250,7 @@ pub fn run(blueprint: Blueprint, first: OwnedFd, protocol: u32) -> i32 {
         heard_version: 0,
         hold: Hold::default(),
         redaction: Redaction::default(),
+        files: Some(Vec::new()),
         stalled_until: None,
         last_sync: clock::milliseconds(),
         last_look: clock::milliseconds(),

@@ -38,9 +38,8 @@ impl Redaction {
             new.iter().map(|KnownValue { replacement, bytes }| (replacement, bytes)).chain(earlier.map(|(name, value)| (name, value)));
         let all: Vec<(String, Value)> = all.map(|(name, value)| (name.clone(), value.clone())).collect();
         if all.iter().map(|(_, value)| value.bytes().len()).sum::<usize>() > MOST {
-            let message = "its secrets were changed so often since it woke that not all of them can be kept out of its output; \
-                           put it to sleep once nothing runs in it, and start again";
-            return Err(Refusal::CannotBeMade { message: message.to_owned() });
+            let message = "its secrets were changed so often since it woke that not all of them can be kept out of its output".to_owned();
+            return Err(Refusal::Secrets { message, suggestion: "put it to sleep (`stead env sleep`), and start again".to_owned() });
         }
         self.values = all;
         let values = self.values.iter().map(|(replacement, value)| stead_redaction::Value { replacement, bytes: value.bytes() });
@@ -58,6 +57,7 @@ impl Redaction {
             Refusal::NoRelay { message } => Refusal::NoRelay { message: clean(message) },
             Refusal::StorageFull { message } => Refusal::StorageFull { message: clean(message) },
             Refusal::Failed { message } => Refusal::Failed { message: clean(message) },
+            Refusal::Secrets { message, suggestion } => Refusal::Secrets { message: clean(message), suggestion },
             Refusal::CannotStandStill { message } => Refusal::CannotStandStill { message: clean(message) },
             Refusal::Directory | Refusal::NoProcess | Refusal::Over | Refusal::StdinClosed | Refusal::StdinOffset { .. } => refusal,
             Refusal::NoTerminal | Refusal::Fenced | Refusal::Stale { .. } | Refusal::LayersInUse | Refusal::OtherFiles => refusal,
@@ -122,7 +122,7 @@ mod tests {
     fn more_than_can_be_looked_for_is_refused_and_nothing_is_forgotten() {
         let mut redaction = Redaction::default();
         redaction.learn(&[value("A", b"correct-horse")]).unwrap();
-        assert!(matches!(redaction.learn(&[value("B", &vec![7; MOST])]), Err(Refusal::CannotBeMade { .. })));
+        assert!(matches!(redaction.learn(&[value("B", &vec![7; MOST])]), Err(Refusal::Secrets { .. })));
         assert_eq!(shown(&redaction, "correct-horse"), "***A***");
     }
 }

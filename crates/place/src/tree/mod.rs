@@ -2,6 +2,7 @@
 
 mod below;
 mod packing;
+pub(crate) mod private;
 mod tape;
 pub(crate) mod trouble;
 mod unpacking;

@@ -12,6 +12,7 @@ use stead_domain::files::{FilePath, FileProblem};
 use tar::{EntryType, Header};
 
 use super::Moved;
+use super::private;
 use super::trouble::{At, Result, as_path, failure};
 
 const BLOCK: usize = 512;
@@ -32,6 +33,7 @@ impl Packing {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let opened = rustix::fs::open(as_path(path), flags, Mode::empty()).at(path)?;
         let stat = fstat(&opened).at(path)?;
+        private::check(&opened, stat.st_dev, path)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory | FileType::RegularFile => Ok(Self { path: path.clone(), opened, stat }),
             _ => Err(failure(path, FileProblem::NotAFile, "")),
@@ -113,7 +115,7 @@ impl<S: FnMut(&[u8]) -> io::Result<()>> Writer<S> {
 
     fn file(&mut self, mut file: File, name: &[u8], path: &FilePath) -> Result<()> {
         let stat = fstat(&file).at(path)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || private::is_secret(stat.st_dev) {
             return Ok(());
         }
         if stat.st_nlink > 1 {

@@ -52,6 +52,7 @@ pub fn said(trouble: Trouble) -> PlaceError {
                 message: "another environment of the same sandbox is awake, and only one at a time can write to its layers".to_owned(),
                 suggestion: "put that one to sleep with `stead env sleep`, or wait until it is".to_owned(),
             },
+            Refusal::Secrets { message, suggestion } => PlaceError::InTheWay { message, suggestion },
             Refusal::StorageFull { message } => PlaceError::StorageFull(message),
             Refusal::Failed { message } => PlaceError::Failed(message),
             Refusal::Outdated => PlaceError::Outdated,

@@ -67,6 +67,10 @@ macro_rules! cases {
             crate::processes::a_host_finds_its_unfinished_ones_and_those_of_nobody,
             crate::processes::old_ones_are_found_and_go_with_their_environment,
             crate::processes::the_last_of_a_purpose_is_found_and_what_was_set_up_is_kept,
+            crate::secrets::a_secret_has_the_value_that_it_was_given_last,
+            crate::secrets::a_deleted_secret_leaves_its_name_and_no_value,
+            crate::secrets::values_are_wrapped_anew_unless_they_were_set_meanwhile,
+            crate::secrets::nobody_seals_with_a_key_that_is_left_behind,
         )
     };
 }

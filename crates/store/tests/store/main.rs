@@ -8,3 +8,4 @@ mod failures;
 mod fixtures;
 mod processes;
 mod schema;
+mod secrets;

@@ -5,7 +5,7 @@ use stead_domain::environment::Environment;
 use stead_domain::error::ErrorContent;
 use stead_domain::{Code, Error};
 
-use super::spec;
+use super::{github_token, spec};
 use crate::arguments::environment::Apply;
 use crate::definitions::{self, Found};
 use crate::failure::{Failure, Result};
@@ -45,7 +45,8 @@ struct Outcome {
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Apply) -> Result<()> {
     let files = load(arguments)?;
-    let client = invocation.client().await?;
+    let token = github_token::of(invocation, arguments.github_token, false).await?;
+    let client = invocation.client().await?.with_github_token(token);
     let printer = invocation.printer;
     let mut outcomes = Vec::new();
     let mut status = None;

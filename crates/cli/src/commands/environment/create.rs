@@ -1,8 +1,9 @@
 use serde_json::{Map, Value, json};
+use stead_domain::checkout::CheckoutRequest;
 use stead_domain::definition::{NetworkAccess, Spec};
 
 use super::spec::{self, Shorthand};
-use super::view;
+use super::{checkout, github_token, view};
 use crate::arguments::environment::Create;
 use crate::definitions;
 use crate::failure::{Failure, Result};
@@ -11,7 +12,8 @@ use crate::references;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Create) -> Result<()> {
     let definition = definition(invocation, arguments)?;
-    let client = invocation.client().await?;
+    let token = github_token::of(invocation, arguments.github_token, arguments.github_installation.is_some()).await?;
+    let client = invocation.client().await?.with_github_token(token);
     let mut body = Map::from_iter([("name".to_owned(), json!(arguments.name))]);
     let mut put = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -32,7 +34,11 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &Create) -> Result<()> 
     invocation.printer.record(&environment, &environment.id.to_string(), |printer| {
         printer.note(&format!("created environment {}", environment.name));
         view::show(printer, &environment)
-    })
+    })?;
+    if arguments.checkout {
+        return checkout::check_out(invocation, &environment, &CheckoutRequest::default()).await;
+    }
+    Ok(())
 }
 
 /// The definition: the file that was named, else one of that name here or above, with what the flags say laid over it.
@@ -63,6 +69,7 @@ fn definition(invocation: &Invocation<'_>, arguments: &Create) -> Result<Option<
     let network = if hosts_without_access { Some(NetworkAccess::Allowlist) } else { arguments.network };
     Shorthand {
         repositories: &arguments.repositories,
+        github_installation: arguments.github_installation,
         secrets: &arguments.secrets,
         optional_secrets: &arguments.optional_secrets,
         network: network.map(NetworkAccess::as_str),

@@ -8,6 +8,7 @@ mod create;
 mod delete;
 mod egress;
 mod export;
+mod github_token;
 mod history;
 mod import;
 mod life;

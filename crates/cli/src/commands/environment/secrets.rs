@@ -1,7 +1,7 @@
 //! `stead env bind-secret` and `unbind-secret`: which secrets an environment may use.
 
 use serde_json::json;
-use stead_client::{Client, Tagged};
+use stead_client::{Client, ClientError, Tagged};
 use stead_domain::definition::{Inject, SecretBinding, SecretDelivery};
 use stead_domain::environment::Environment;
 use stead_domain::{Code, Error, secret};
@@ -31,8 +31,12 @@ pub async fn bind(invocation: &Invocation<'_>, arguments: &BindSecret) -> Result
         None => bindings.push(wanted),
     }
     let environment = save(&client, &before, &bindings).await?;
-    if client.get_secret(&arguments.name).await.is_err() {
-        invocation.printer.warn(&format!("{} is not set in this project yet: stead secret set {0}", arguments.name));
+    match client.get_secret(&arguments.name).await {
+        Ok(_) => {}
+        Err(error) => match source(&error) {
+            Some(place) => invocation.printer.note(&format!("{} is looked for at {place}", arguments.name)),
+            None => invocation.printer.warn(&format!("{} is not set in this project yet: stead secret set {0}", arguments.name)),
+        },
     }
     tell(invocation, &environment, &format!("{} uses {} from its next process on", environment.name, arguments.name))
 }
@@ -84,4 +88,10 @@ fn tell(invocation: &Invocation<'_>, environment: &Environment, what: &str) -> R
         printer.note(what);
         view::show(printer, environment)
     })
+}
+
+/// Where a secret comes from that the server does not keep itself.
+fn source(error: &ClientError) -> Option<&str> {
+    let ClientError::Reply { body, .. } = error else { return None };
+    body.error.details.as_ref()?.get("source")?.as_str()
 }

@@ -94,6 +94,7 @@ pub fn with_mounts(present: Option<&Value>, more: &[Mount]) -> Value {
 #[derive(Default)]
 pub struct Shorthand<'flags> {
     pub repositories: &'flags [String],
+    pub github_installation: Option<u64>,
     pub secrets: &'flags [String],
     pub optional_secrets: &'flags [String],
     pub network: Option<&'flags str>,
@@ -110,6 +111,9 @@ impl Shorthand<'_> {
                 repos["default"] = json!(self.repositories[0]);
             }
             merge_patch(spec, &json!({ "repos": repos }));
+        }
+        if let Some(installation) = self.github_installation {
+            merge_patch(spec, &json!({ "repos": { "github_installation_id": installation } }));
         }
         if !self.secrets.is_empty() || !self.optional_secrets.is_empty() {
             let binding = |required: bool| move |name: &String| json!({ "name": name, "required": required });

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{spec, view};
+use super::{github_token, spec, view};
 use crate::arguments::environment::Update;
 use crate::failure::{Failure, Result};
 use crate::invocation::Invocation;
@@ -10,7 +10,8 @@ use crate::references;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &Update) -> Result<()> {
     let mut body = body(arguments)?;
-    let client = invocation.client().await?;
+    let token = github_token::of(invocation, arguments.github_token, arguments.github_installation.is_some()).await?;
+    let client = invocation.client().await?.with_github_token(token);
     let found = references::environment(&client, &arguments.reference.environment).await?;
     let before = client.get_environment(found.id).await?;
     if !arguments.mounts.is_empty() {
@@ -50,7 +51,10 @@ fn body(arguments: &Update) -> Result<Map<String, Value>> {
     for (path, value) in &arguments.set {
         spec::set(&mut patch, path, value)?;
     }
-    if arguments.spec.is_some() || !arguments.set.is_empty() {
+    if let Some(installation) = arguments.github_installation {
+        spec::set(&mut patch, "repos.github_installation_id", &installation.to_string())?;
+    }
+    if arguments.spec.is_some() || !arguments.set.is_empty() || arguments.github_installation.is_some() {
         body.insert("spec".to_owned(), patch);
     }
     if arguments.allow_unenforced {

@@ -95,6 +95,9 @@ impl<'a> Wanted<'a> {
             }
         };
         let process = started.map_err(|failure| missing::explained(here.invocation, environment, self.command, failure))?;
+        for warning in &process.warnings {
+            here.invocation.printer.warn(warning);
+        }
         Ok((process, early))
     }
 

@@ -11,6 +11,11 @@ use crate::failure::{Failure, Result};
 use crate::invocation::Invocation;
 
 pub async fn run(invocation: &Invocation<'_>, arguments: &SetSecret) -> Result<()> {
+    if !arguments.refused.is_empty() {
+        return Err(Error::new(Code::Usage, "a value is never an argument: everybody on the machine sees arguments, and shells keep them")
+            .suggestion(format!("pipe it in, say --file FILE, or type it: stead secret set {}", arguments.name))
+            .into());
+    }
     // Found out before anybody types it.
     secret::check_name("name", &arguments.name)?;
     let value = value(arguments)?;
@@ -32,9 +37,10 @@ pub async fn run(invocation: &Invocation<'_>, arguments: &SetSecret) -> Result<(
         let (name, version) = (&set.secret.name, set.secret.version);
         match before {
             Some(before) if before == version => printer.note(&format!("{name} had this value already (version {version})")),
+            _ if secret::NEVER_BOUND.contains(&name.as_str()) => printer.note(&format!("set {name} (version {version})")),
             _ => printer.note(&format!("set {name} (version {version}); processes that begin from now on get it where it is bound")),
         }
-        if before.is_none() {
+        if before.is_none() && !secret::NEVER_BOUND.contains(&name.as_str()) {
             printer.hint(&format!("let an environment use it: stead env bind-secret ENVIRONMENT {name}"));
         }
         Ok(())

@@ -102,9 +102,10 @@ fn posture(environment: &Value, field: &str) -> (String, String) {
 fn a_posture_that_would_not_hold_is_refused_by_name() {
     let server = Server::start();
     let http = server.http();
-    let brokered = json!([{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }]);
+    let brokered =
+        json!([{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"], "inject": { "body": true } }]);
     for (spec, field, value) in [
-        (json!({ "secret_bindings": brokered }), "secret_bindings.delivery", "broker"),
+        (json!({ "secret_bindings": brokered }), "secret_bindings.inject.body", "true"),
         (json!({ "mounts": [{ "source": "artifact:art_1", "path": "/data" }] }), "mounts", "artifact:ro"),
     ] {
         let body = |allow: bool| json!({ "spec": spec, "allow_unenforced": allow });
@@ -134,13 +135,13 @@ fn a_posture_that_would_not_hold_is_refused_by_name() {
     let edit = json!({ "spec": { "secret_bindings": brokered } });
     assert_eq!(
         refused(&http.patch(&at(&environment), edit.clone()), 409, "posture_not_enforced")["field"],
-        "spec.secret_bindings.delivery"
+        "spec.secret_bindings.inject.body"
     );
     assert_eq!(expect(&http.get(&at(&environment)), 200), environment);
     let mut edit = edit;
     edit["allow_unenforced"] = json!(true);
     let edited = expect(&http.patch(&at(&environment), edit), 200);
-    assert_eq!(posture(&edited, "secret_bindings.delivery"), ("broker".to_owned(), "unsupported".to_owned()));
+    assert_eq!(posture(&edited, "secret_bindings.inject.body"), ("true".to_owned(), "unsupported".to_owned()));
 }
 
 #[test]

@@ -76,9 +76,9 @@ fn the_operator_may_serve_one_provider_by_another() {
         let edited = expect(&http.patch(&at(&environment), json!({ "spec": { "kind": provider, "env": { "A": "1" } } })), 200);
         assert_eq!((&edited["provider"], &edited["runtime"]["provider"]), (&json!(provider), &json!("local")));
         // What is held is what the real one holds.
-        let strict = json!({ "provider": provider, "spec": { "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }] } });
+        let strict = json!({ "provider": provider, "spec": { "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"], "inject": { "body": true } }] } });
         let details = refused(&http.post(ENVIRONMENTS, strict), 409, "posture_not_enforced");
-        assert_eq!((&details["field"], &details["provider"]), (&json!("spec.secret_bindings.delivery"), &json!("local")));
+        assert_eq!((&details["field"], &details["provider"]), (&json!("spec.secret_bindings.inject.body"), &json!("local")));
         assert_eq!(expect(&http.delete(&at(&environment)), 200)["provider"], provider);
     }
     // One spelling of the older clients.

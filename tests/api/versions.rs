@@ -76,12 +76,13 @@ fn a_fingerprint_ignores_when_it_was_written() {
 fn a_rollback_is_held_to_what_the_provider_enforces() {
     let server = crate::support::Server::start();
     let http = server.http();
-    let brokered = json!([{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }]);
+    let brokered =
+        json!([{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"], "inject": { "body": true } }]);
     let weak = json!({ "spec": { "secret_bindings": brokered }, "allow_unenforced": true });
     let path = at(&create(&http, weak));
     let edit = json!({ "spec": { "secret_bindings": [] }, "allow_unenforced": false });
     expect(&http.patch(&path, edit), 200);
     let reply = http.send("POST", &format!("{path}/versions/1/rollback"), &[], None);
-    assert_eq!(refused(&reply, 409, "posture_not_enforced")["field"], "spec.secret_bindings.delivery");
+    assert_eq!(refused(&reply, 409, "posture_not_enforced")["field"], "spec.secret_bindings.inject.body");
     assert_eq!(expect(&http.get(&path), 200)["spec_version"], 2);
 }

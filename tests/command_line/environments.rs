@@ -271,12 +271,12 @@ fn a_creation_that_cannot_be_is_refused_with_a_next_step() {
     ");
     desk.write(
         "brokered.json",
-        r#"{ "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }] }"#,
+        r#"{ "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"], "inject": { "body": true } }] }"#,
     );
     assert_snapshot!(desk.run(&["env", "create", "quiet", "--spec", "brokered.json"]), @"
     exit code: 3
     --- stderr ---
-    error: `spec.secret_bindings.delivery`: provider `local` does not enforce `broker` (posture_not_enforced)
+    error: `spec.secret_bindings.inject.body`: provider `local` does not enforce `true` (posture_not_enforced)
     hint: choose a value that `stead http GET providers` lists as enforced, another provider, or accept that it is not enforced with `allow_unenforced: true` (`--allow-unenforced`)
     ");
     assert_snapshot!(desk.run(&["env", "create", "far", "--provider", "daytona"]), @"
@@ -307,19 +307,20 @@ fn a_creation_that_cannot_be_is_refused_with_a_next_step() {
 #[test]
 fn a_posture_that_is_not_enforced_is_shown_as_such() {
     let desk = Desk::new();
-    let brokered = r#"{ "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }] }"#;
+    let brokered = r#"{ "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"], "inject": { "body": true } }] }"#;
     desk.write("brokered.json", brokered);
     desk.done(&["env", "create", "quiet", "--spec", "brokered.json", "--allow-unenforced"]);
     let shown = desk.run(&["env", "view", "quiet"]);
     let posture: Vec<_> = shown.lines().skip_while(|line| !line.starts_with("POSTURE")).collect();
     assert_snapshot!(posture.join("
 "), @"
-    POSTURE                   DECLARED   ENFORCEMENT
-    sandbox.mode              workspace  enforced
-    sandbox.workspace_access  rw         enforced
-    sandbox.network_access    enabled    enforced
-    sandbox.package_policy    workspace  enforced
-    secret_bindings.delivery  broker     unsupported  !
+    POSTURE                      DECLARED   ENFORCEMENT
+    sandbox.mode                 workspace  enforced
+    sandbox.workspace_access     rw         enforced
+    sandbox.network_access       enabled    enforced
+    sandbox.package_policy       workspace  enforced
+    secret_bindings.delivery     broker     enforced
+    secret_bindings.inject.body  true       unsupported  !
     ");
 }
 

@@ -107,7 +107,7 @@ fn one_that_fails_keeps_none_of_the_others_back() {
     desk.write("set/a.json", r#"{ "id": "a" }"#);
     desk.write(
         "set/b.json",
-        r#"{ "id": "b", "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }] }"#,
+        r#"{ "id": "b", "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"], "inject": { "body": true } }] }"#,
     );
     desk.write("set/c.json", r#"{ "id": "c" }"#);
     assert_snapshot!(desk.run(&["env", "apply", "-f", "set"]), @"
@@ -117,7 +117,7 @@ fn one_that_fails_keeps_none_of_the_others_back() {
     created    c  set/c.json
     --- stderr ---
     failed     b  set/b.json
-    error: `spec.secret_bindings.delivery`: provider `local` does not enforce `broker` (posture_not_enforced)
+    error: `spec.secret_bindings.inject.body`: provider `local` does not enforce `true` (posture_not_enforced)
     hint: choose a value that `stead http GET providers` lists as enforced, another provider, or accept that it is not enforced with `allow_unenforced: true` (`--allow-unenforced`)
     2 created, 0 updated, 0 unchanged, 1 failed
     ");
@@ -138,12 +138,12 @@ fn one_that_fails_keeps_none_of_the_others_back() {
 #[test]
 fn a_posture_that_is_not_enforced_is_refused_unless_accepted() {
     let desk = Desk::new();
-    desk.write("quiet.json", r#"{ "id": "quiet", "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"] }] }"#);
+    desk.write("quiet.json", r#"{ "id": "quiet", "secret_bindings": [{ "name": "TOKEN", "required": true, "delivery": "broker", "hosts": ["api.example.org"], "inject": { "body": true } }] }"#);
     assert_snapshot!(desk.run(&["env", "apply", "-f", "quiet.json"]), @"
     exit code: 3
     --- stderr ---
     failed     quiet  quiet.json
-    error: `spec.secret_bindings.delivery`: provider `local` does not enforce `broker` (posture_not_enforced)
+    error: `spec.secret_bindings.inject.body`: provider `local` does not enforce `true` (posture_not_enforced)
     hint: choose a value that `stead http GET providers` lists as enforced, another provider, or accept that it is not enforced with `allow_unenforced: true` (`--allow-unenforced`)
     0 created, 0 updated, 0 unchanged, 1 failed
     ");

@@ -45,8 +45,7 @@ fn world() -> Option<(Server, Host, tempfile::TempDir)> {
 }
 
 fn set(server: &Server, value: &str) {
-    let body = json!({"value": value}).to_string();
-    let reply = server.http().send("PUT", "/v1/projects/default/secrets/API_TOKEN", &[], Some(body.as_bytes()));
+    let reply = super::set(&server.http(), "API_TOKEN", value);
     assert!(matches!(reply.status, 200 | 201), "{}", reply.status);
 }
 
@@ -137,7 +136,7 @@ fn programs_reach_the_host_with_what_they_do_not_have() {
         assert_eq!(refused, "401");
         assert!(host.refused.lock().unwrap().iter().all(|head| !head.contains(VALUE)), "nor did anything else show it");
 
-        let egress = expect(&home.http.get(&home.path("/egress?limit=500")), 200);
+        let egress = expect(&home.http.get(&home.path("/egress?limit=200")), 200);
         let brokered = egress["items"]
             .as_array()
             .unwrap()
@@ -232,7 +231,7 @@ fn what_changes_holds_for_the_next_request() {
     let bare =
         home.works(&format!("env -u SSL_CERT_FILE -u CURL_CA_BUNDLE curl -sSf -H \"Authorization: Bearer $API_TOKEN\" https://{at}/echo"));
     assert!(bare.contains("stp_"), "{bare}");
-    let own = json!({"command": ["sh", "-c", "echo $CURL_CA_BUNDLE $SSL_CERT_FILE"], "env": {"CURL_CA_BUNDLE": "/mine"}});
+    let own = json!({"command": ["sh", "-c", "echo $CURL_CA_BUNDLE $SSL_CERT_FILE"], "env": ["CURL_CA_BUNDLE=/mine"]});
     let said = expect(&home.http.post(&home.path("/exec"), own), 200);
     assert_eq!(said["stdout"], "/mine /run/stead-trust/ca-certificates.crt\n");
     // Without the binding nothing is intercepted, and the host's own certificate is nobody's that the place knows.

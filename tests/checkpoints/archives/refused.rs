@@ -142,7 +142,9 @@ fn a_definition_is_held_to_what_holds_for_a_new_one() {
     let off = defined(json!({"sandbox": {"mode": "off"}}));
     refused(&send(&to.http(), &off, "", None), 409, "posture_not_enforced");
     refused(&send(&to.http(), &off, "?allow_unenforced=true", None), 409, "posture_not_enforced");
-    let broker = defined(json!({"secret_bindings": [{"name": "TOKEN", "delivery": "broker", "hosts": ["api.example.com"]}]}));
+    let broker = defined(
+        json!({"secret_bindings": [{"name": "TOKEN", "delivery": "broker", "hosts": ["api.example.com"], "inject": {"body": true}}]}),
+    );
     refused(&send(&to.http(), &broker, "", None), 409, "posture_not_enforced");
     let image = json!({"root": {"view": "image", "image": "/nowhere/image.tar", "digest": format!("sha256:{}", "0".repeat(64))}});
     refused(&send(&to.http(), &defined(image), "", None), 403, "forbidden");

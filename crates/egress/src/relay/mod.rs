@@ -117,8 +117,12 @@ where
 {
     let reading = async {
         loop {
-            if let Some(protocol) = sniff::inspect(&inbound.buffer, expected, &environment.policy())? {
-                return Ok(protocol);
+            match sniff::inspect(&inbound.buffer, expected, &environment.policy()) {
+                Ok(Some(protocol)) => return Ok(protocol),
+                // Some programs name no server whose name has no dot. Where the relay itself speaks for it, it is who was decided.
+                Err(Reason::ServerNameMissing) if environment.is_brokered(expected) => return Ok(Protocol::Tls),
+                Ok(None) => {}
+                Err(reason) => return Err(reason.into()),
             }
             if !inbound.fill().await? {
                 // It ended in the middle of a beginning; there is nothing more that could name a host.

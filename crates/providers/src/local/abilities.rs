@@ -58,7 +58,9 @@ impl Abilities {
             .unless(place, "mounts", &["host:ro", "host:rw"])
             .unless(place, "root.view", &["image"])
             .unless(place, "root.image", &["*"])
-            .unless(place, "root.digest", &["*"]);
+            .unless(place, "root.digest", &["*"])
+            // Not into bodies: whoever runs inside could read the value where it was sent.
+            .unless(place, "secret_bindings.delivery", &["env", "file", "broker"]);
         match (place, &self.quota) {
             (Some(_), _) => capabilities,
             // Directories of the host belong to no project of ours, and are watched beside it.

@@ -170,11 +170,11 @@ impl Provider for Local {
                 .with("sandbox.mode", &[("workspace", Enforcement::Enforced)])
                 .with("sandbox.workspace_access", &[("rw", Enforcement::Enforced)])
                 .with("sandbox.network_access", &[("enabled", Enforcement::Enforced)])
-                .with("sandbox.package_policy", &[("workspace", Enforcement::BestEffort)]),
+                .with("sandbox.package_policy", &[("workspace", Enforcement::BestEffort)])
+                .with("secret_bindings.delivery", &[("env", Enforcement::BestEffort), ("file", Enforcement::BestEffort)]),
         };
         // Nothing of it runs unsandboxed.
         kept.with("sandbox.mode", &[("off", Enforcement::Unsupported)])
-            .with("secret_bindings.delivery", &[("env", Enforcement::BestEffort), ("file", Enforcement::BestEffort)])
     }
 
     async fn settled(&self) {

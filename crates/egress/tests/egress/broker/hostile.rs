@@ -128,7 +128,7 @@ async fn tls_must_name_the_host() {
     }
     let hosts = Hosts::new(vec![bound(&["api.example"])]).await;
     let seen = hosts.echo("api.example", 443);
-    for (name, sni, reason) in [("api.example", false, Reason::ServerNameMissing), ("other.example", true, Reason::ServerNameMismatch)] {
+    let ask = async |name: &'static str, sni: bool| {
         hosts
             .world
             .inside
@@ -137,12 +137,20 @@ async fn tls_must_name_the_host() {
                 config.enable_sni = sni;
                 let connection = ClientConnection::new(config.into(), ServerName::try_from(name).unwrap()).unwrap();
                 let mut stream = rustls::StreamOwned::new(connection, connect("api.example", 443));
-                assert!(stream.write_all(b"GET / HTTP/1.1\r\nHost: api.example\r\n\r\n").is_err());
+                let said = format!("GET / HTTP/1.1\r\nHost: {name}\r\n{}Connection: close\r\n\r\n", bearer());
+                let _ = stream.write_all(said.as_bytes());
+                rest(&mut stream)
             })
-            .await;
-        hosts.world.refused("api.example", 443, reason).await;
-    }
+            .await
+    };
+    assert_eq!(ask("other.example", true).await, "");
+    hosts.world.refused("api.example", 443, Reason::ServerNameMismatch).await;
+    // Without a name it is the host that was decided, and no other: its certificate says so.
+    assert_eq!(ask("other.example", false).await, "");
     assert!(seen.lock().unwrap().is_empty());
+    let reply = ask("api.example", false).await;
+    assert!(reply.starts_with("HTTP/1.1 200 OK") && !reply.contains(VALUE), "{reply}");
+    assert!(seen.lock().unwrap().pop().unwrap().contains(VALUE));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,11 @@
 //! Secrets, through the real binary: who is told what, what lies on the disk, which key opens it, and where else values come from.
 
 mod calls;
+mod delivery;
+mod files;
 mod keys;
+mod output;
+mod place;
 mod resolving;
 mod sources;
 mod vault;

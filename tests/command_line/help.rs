@@ -39,6 +39,7 @@ fn help_goes_to_stdout_and_names_every_command() {
       port        Ports of environments: what listens, and how it is reached
       project     Projects and who belongs to them [alias: house]
       key         API keys
+      secret      Secrets: values by name, for environments
       sandbox     Sandboxes: what stands behind environments
       provider    Providers: who makes sandboxes
       audit       Who changed what
@@ -100,9 +101,12 @@ fn a_command_has_help_with_examples() {
     Usage: stead env apply [OPTIONS] --file <FILE|DIR>
 
     Options:
-      -f, --file <FILE|DIR>   A definition file, or a directory of them
-          --allow-unenforced  Accept a posture that the provider does not enforce
-      -h, --help              Print help
+      -f, --file <FILE|DIR>        A definition file, or a directory of them
+          --github-token <SOURCE>  Show by a token of your own that you may use the installation: `env`
+                                   takes that of GH_TOKEN or GITHUB_TOKEN, `gh` asks `gh auth token`
+                                   [possible values: env, gh]
+          --allow-unenforced       Accept a posture that the provider does not enforce
+      -h, --help                   Print help
 
     Connection:
           --url <URL>                The server's address, http://…, https://… or unix:/path
@@ -176,7 +180,7 @@ fn what_is_not_understood_is_named() {
     --- stderr ---
     error: unrecognized subcommand 'enviroments'
 
-      tip: some similar subcommands exist: 'env', 'environment', 'environments'
+      tip: some similar subcommands exist: 'secrets', 'env', 'environment', 'environments'
 
     Usage: stead [OPTIONS] <COMMAND>
 

@@ -101,9 +101,12 @@ fn a_command_has_help_with_examples() {
     Usage: stead env apply [OPTIONS] --file <FILE|DIR>
 
     Options:
-      -f, --file <FILE|DIR>   A definition file, or a directory of them
-          --allow-unenforced  Accept a posture that the provider does not enforce
-      -h, --help              Print help
+      -f, --file <FILE|DIR>        A definition file, or a directory of them
+          --github-token <SOURCE>  Show by a token of your own that you may use the installation: `env`
+                                   takes that of GH_TOKEN or GITHUB_TOKEN, `gh` asks `gh auth token`
+                                   [possible values: env, gh]
+          --allow-unenforced       Accept a posture that the provider does not enforce
+      -h, --help                   Print help
 
     Connection:
           --url <URL>                The server's address, http://…, https://… or unix:/path

@@ -28,6 +28,10 @@ struct Host {
 
 #[async_trait]
 impl GitHost for Host {
+    fn web(&self) -> String {
+        "https://host.example".to_owned()
+    }
+
     fn name(&self) -> &str {
         "git.test"
     }

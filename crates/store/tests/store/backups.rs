@@ -96,11 +96,7 @@ async fn a_damaged_or_foreign_backup_changes_nothing() {
     }
     assert!(matches!(restore(text.replace("\"web\"", "\"wob\"").into_bytes(), true).await, Err(BackupError::Damaged)));
     assert!(matches!(
-<<<<<<< HEAD
-        restore(text.replace("\"schema_version\":6", "\"schema_version\":7").into_bytes(), true).await,
-=======
         restore(text.replace("\"schema_version\":", "\"schema_version\":9").into_bytes(), true).await,
->>>>>>> github
         Err(BackupError::OtherVersion { .. })
     ));
     assert!(restore(b"hello\n".to_vec(), true).await.is_err());

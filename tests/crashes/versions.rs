@@ -14,7 +14,7 @@ fn refused(server: &Server, arguments: &[&str]) {
     };
     assert_eq!(status, 3, "{stderr}");
     let last = stderr.lines().rev().take(5).collect::<Vec<_>>().join("\n");
-    assert!(last.contains("4711") && last.contains("up to 6"), "both versions are named: {last}");
+    assert!(last.contains("4711") && last.contains("up to 7"), "both versions are named: {last}");
     assert!(last.contains("install") && last.contains("backup"), "and what to do: {last}");
 }
 

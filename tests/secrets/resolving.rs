@@ -67,7 +67,7 @@ fn a_binding_that_makes_no_sense_is_refused_by_field() {
     refused(&http.post(ENVIRONMENTS, bound(json!([{ "name": "A" }, { "name": "A" }]))), 400, "invalid_field");
     // A body that the value is put into may be shown to whoever sent it.
     let body = json!([{ "name": "A", "delivery": "broker", "hosts": ["a.test"], "inject": { "body": true } }]);
-    let refusal = refused(&http.post(ENVIRONMENTS, bound(body.clone())), 422, "posture_not_enforced");
+    let refusal = refused(&http.post(ENVIRONMENTS, bound(body.clone())), 409, "posture_not_enforced");
     assert!(text(&refusal, "field").starts_with("spec.secret_bindings."), "{refusal}");
     let mut accepted = bound(body);
     accepted["allow_unenforced"] = json!(true);

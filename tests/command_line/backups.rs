@@ -157,7 +157,7 @@ fn half_a_backup_is_never_restored() {
     let lines: Vec<&str> = whole.lines().collect();
     desk.write("cut", &format!("{}\n", lines[..lines.len() - 1].join("\n")));
     desk.write("changed", &whole.replace("\"web\"", "\"wob\""));
-    desk.write("newer", &whole.replacen("\"schema_version\":5", "\"schema_version\":999", 1));
+    desk.write("newer", &whole.replacen("\"schema_version\":6", "\"schema_version\":999", 1));
     desk.write("other", "not a backup\n");
     assert_snapshot!(desk.run(&["restore", "cut", "--replace"]), @"
     exit code: 2
@@ -174,7 +174,7 @@ fn half_a_backup_is_never_restored() {
     assert_snapshot!(desk.run(&["restore", "newer", "--replace"]), @"
     exit code: 3
     --- stderr ---
-    error: [WORK]/newer: the backup has schema version 999, this stead restores version 5 (conflict)
+    error: [WORK]/newer: the backup has schema version 999, this stead restores version 6 (conflict)
     hint: restore it with the stead that wrote it, then upgrade
     ");
     assert_snapshot!(desk.run(&["restore", "other", "--replace"]), @"

@@ -39,6 +39,7 @@ fn help_goes_to_stdout_and_names_every_command() {
       port        Ports of environments: what listens, and how it is reached
       project     Projects and who belongs to them [alias: house]
       key         API keys
+      secret      Secrets: values by name, for environments
       sandbox     Sandboxes: what stands behind environments
       provider    Providers: who makes sandboxes
       audit       Who changed what
@@ -176,7 +177,7 @@ fn what_is_not_understood_is_named() {
     --- stderr ---
     error: unrecognized subcommand 'enviroments'
 
-      tip: some similar subcommands exist: 'env', 'environment', 'environments'
+      tip: some similar subcommands exist: 'secrets', 'env', 'environment', 'environments'
 
     Usage: stead [OPTIONS] <COMMAND>
 

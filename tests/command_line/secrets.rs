@@ -29,7 +29,7 @@ fn a_value_comes_from_stdin_or_a_file_and_never_from_an_argument() {
     set API_KEY (version 2); processes that begin from now on get it where it is bound
     ");
     // A file is taken as it is.
-    desk.write("value", &format!("{VALUE}\n"));
+    desk.write("value", &format!("{VALUE}\n\n"));
     assert_snapshot!(desk.run(&["secret", "set", "API_KEY", "--file", "value"]), @"
     exit code: 0
     --- stderr ---
@@ -157,7 +157,7 @@ fn a_binding_is_made_changed_and_undone() {
         found.map(|binding| binding["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!((names(true), names(false)), (vec!["A".to_owned(), "C".to_owned()], vec!["B".to_owned()]));
-    assert!(desk.done(&["env", "view", "web"]).contains("A, B (optional), C"));
+    assert!(desk.done(&["env", "view", "web"]).contains("A, C, B (optional)"));
     let version = || desk.json(&["env", "view", "web"])["spec_version"].as_u64().unwrap();
     let first = version();
     assert_snapshot!(desk.run(&["env", "bind-secret", "web", "A"]), @"
@@ -169,7 +169,7 @@ fn a_binding_is_made_changed_and_undone() {
     let bound = told(&desk.output(&["env", "bind-secret", "web", "A", "--optional"]));
     assert!(bound.contains("warning: A is not set in this project yet: stead secret set A"), "{bound}");
     desk.done(&["env", "bind-secret", "web", "B"]);
-    assert_eq!((names(true), names(false)), (vec!["B".to_owned(), "C".to_owned()], vec!["A".to_owned()]));
+    assert_eq!((names(true), names(false)), (vec!["C".to_owned(), "B".to_owned()], vec!["A".to_owned()]));
     desk.done(&["env", "unbind-secret", "web", "C"]);
     assert_eq!(names(true), ["B"]);
     assert_snapshot!(desk.run(&["env", "unbind-secret", "web", "C"]), @"
@@ -185,7 +185,7 @@ fn a_binding_is_made_changed_and_undone() {
     ");
     // A definition file can bind as little.
     desk.write(".stead/environments/bad.json", r#"{"id": "bad", "secret_bindings": [{"name": "DAYTONA_API_KEY"}]}"#);
-    let refused = desk.run(&["env", "apply"]);
+    let refused = desk.run(&["env", "apply", "-f", ".stead/environments/bad.json"]);
     assert!(!refused.contains("exit code: 0") && refused.contains("DAYTONA_API_KEY"), "{refused}");
 }
 

@@ -14,7 +14,7 @@ fn refused(server: &Server, arguments: &[&str]) {
     };
     assert_eq!(status, 3, "{stderr}");
     let last = stderr.lines().rev().take(5).collect::<Vec<_>>().join("\n");
-    assert!(last.contains("4711") && last.contains("up to 5"), "both versions are named: {last}");
+    assert!(last.contains("4711") && last.contains("up to 6"), "both versions are named: {last}");
     assert!(last.contains("install") && last.contains("backup"), "and what to do: {last}");
 }
 
@@ -38,7 +38,7 @@ fn an_older_binary_refuses_a_newer_store_on_sqlite() {
     let output = server.command(&["backup"]).arg(&backup).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert!(!backup.exists());
-    assert!(matches!(edit("SELECT 1"), Err(StoreError::TooNew { store: 4711, binary: 5 })));
+    assert!(matches!(edit("SELECT 1"), Err(StoreError::TooNew { store: 4711, binary: 6 })));
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn only_whoever_holds_the_environment_gets_one() {
     assert_eq!(viewer.post(&path, ask.clone()).status, 403);
     let lease = acquire(&scene.http, &id_of(&scene.path));
     let held = member.post(&path, ask.clone());
-    assert_eq!((held.status, &*held.code()), (409, "environment_held"), "{}", String::from_utf8_lossy(&held.body));
+    assert_eq!((held.status, &*held.code()), (409, "lease_held"), "{}", String::from_utf8_lossy(&held.body));
     let token = text(&lease, "token");
     // The token of the lease lets in whoever has it, also as a credential.
     let with = |token: &str| member.send("POST", &path, &[("Stead-Lease", token)], Some(ask.to_string().as_bytes()));

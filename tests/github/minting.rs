@@ -142,7 +142,7 @@ fn the_token_stands_before_a_secret_of_its_name_and_behind_what_the_caller_says(
     let (process, token) = scene.token_of_process(&[]);
     assert!(token.starts_with("ghs_"), "{token}");
     assert!(process["warnings"][0].as_str().unwrap().contains("the secret GITHUB_TOKEN is bound"), "{process}");
-    let body = json!({ "command": ["sh", "-c", "test \"$GITHUB_TOKEN\" = mine"], "env": { "GITHUB_TOKEN": "mine" } });
+    let body = json!({ "command": ["sh", "-c", "test \"$GITHUB_TOKEN\" = mine"], "env": ["GITHUB_TOKEN=mine"] });
     assert_eq!(expect(&scene.http.post(&scene.at("/exec"), body), 200)["exit_code"], 0);
 }
 

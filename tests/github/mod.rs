@@ -2,6 +2,7 @@
 
 mod credentials;
 mod failures;
+mod inside;
 mod minting;
 mod proof;
 mod secrecy;
@@ -110,7 +111,7 @@ impl Scene {
 
 #[track_caller]
 fn acquire(http: &Http, environment: &str) -> Value {
-    let reply = http.post(&format!("{ENVIRONMENTS}/acquire"), json!({ "environment_id": environment, "ttl": "60s" }));
+    let reply = http.post(&format!("{ENVIRONMENTS}/acquire"), json!({ "environment_id": environment, "lease_ttl": "60s" }));
     expect(&reply, 200)["lease"].clone()
 }
 

@@ -2,9 +2,14 @@
 
 mod broker;
 mod calls;
+mod delivery;
+mod files;
 mod host;
 mod keys;
+mod output;
+mod place;
 mod resolving;
+mod sinks;
 mod sources;
 mod vault;
 

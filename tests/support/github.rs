@@ -71,13 +71,16 @@ pub struct Fault {
     pub times: u32,
 }
 
+/// What a user sees: installations, and repositories with whether they may push.
+type Seen = (Vec<u64>, Vec<(String, bool)>);
+
 #[derive(Default)]
 pub struct State {
     public: Vec<u8>,
     /// By id: the account, and its repositories.
     installations: BTreeMap<u64, (String, Vec<String>)>,
     /// By token: the installations that a user sees, and the repositories with whether they may push.
-    users: HashMap<String, (Vec<u64>, Vec<(String, bool)>)>,
+    users: HashMap<String, Seen>,
     pub tokens: HashMap<String, Token>,
     /// The bodies that tokens were asked for with, and their installations.
     pub minted: Vec<(u64, Value)>,

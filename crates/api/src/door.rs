@@ -174,7 +174,7 @@ async fn admit(state: &State, request: Request, route: &str) -> Result<(Request,
         caller.github = github::presented(&parts.headers, state)?;
     }
     // Only now, for who was let in: the body of what can be repeated is read here, everything else by its handler.
-    let request_body = match idempotency_key(&parts)? {
+    let request_body = match idempotency_key(&parts, route)? {
         Some(key) => {
             // What may be of any length is not held here: whoever takes it adds to the fingerprint what it knows it by.
             let (bytes, rest) = match body::takes_any_length(&parts.method, route) {
@@ -263,8 +263,10 @@ async fn project_of(parts: &mut Parts, route: &str) -> Option<String> {
     parameters.iter().find(|(name, _)| *name == "project").map(|(_, value)| value.to_owned())
 }
 
-fn idempotency_key(parts: &Parts) -> Result<Option<String>, Error> {
-    if parts.method != Method::POST {
+fn idempotency_key(parts: &Parts, route: &str) -> Result<Option<String>, Error> {
+    // A value that is set again after somebody else's would undo theirs; the other methods do no harm when they are repeated.
+    let sets_secret = parts.method == Method::PUT && route == "/v1/projects/{project}/secrets/{name}";
+    if parts.method != Method::POST && !sets_secret {
         return Ok(None);
     }
     let Some(value) = parts.headers.get("idempotency-key") else { return Ok(None) };

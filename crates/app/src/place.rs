@@ -13,6 +13,7 @@ use stead_domain::files::{FileOrder, FileWord};
 use stead_domain::ids::{EnvironmentId, LeaseId, ProcessId, SandboxId};
 use stead_domain::ports::ListeningPort;
 use stead_domain::process::{OutputStream, ProcessExit, ProcessLimits, TerminalSize};
+use stead_domain::secret::SecretValue;
 use stead_domain::{Code, Error, Timestamp};
 use tokio::net::TcpStream;
 
@@ -96,6 +97,12 @@ pub trait Place: Send + Sync {
     /// Has everything in an environment stand still until what is answered is thawed or dropped, or for so long; none when it is asleep.
     async fn freeze(&self, _environment: EnvironmentId, _at_most: Duration) -> Result<Option<Box<dyn Still>>, PlaceError> {
         Err(PlaceError::NeedsStop("this provider can make nothing stand still".to_owned()))
+    }
+
+    /// From when this returns, these values are taken out of whatever is said in an environment, and replaced by what stands before each. Does
+    /// nothing when it is asleep: nobody is there to say it.
+    async fn learn(&self, _environment: EnvironmentId, _known: &[(String, SecretValue)]) -> Result<(), PlaceError> {
+        Ok(())
     }
 
     /// What an environment is doing now; none when it is asleep.

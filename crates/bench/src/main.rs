@@ -1,5 +1,5 @@
-//! Measures a release build: the server over loopback HTTP, places beside what else runs commands on this machine, and leases beside the
-//! locks of others. Results are JSON on stdout or in a file, a table on stderr, and a picture; a goal that is missed is reported and is no
+//! Measures a release build: the server over loopback HTTP, places beside what else runs commands on this machine, leases beside the locks
+//! of others, and redaction beside a plain copy. Results are JSON on stdout or in a file, a table on stderr, and a picture; a goal that is missed is reported and is no
 //! failure of the run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement that cannot be taken must fail loudly")]
 
@@ -9,6 +9,7 @@ mod fill;
 mod leases;
 mod load;
 mod places;
+mod redaction;
 mod report;
 mod server;
 mod suite;
@@ -51,6 +52,9 @@ struct Arguments {
     /// Only leases: acquired and released, handed over and waited for, beside the locks of Redis, etcd and PostgreSQL
     #[arg(long)]
     leases: bool,
+    /// Only redaction: secrets taken out of streams, beside a plain copy
+    #[arg(long)]
+    redaction: bool,
     /// Only this group of what is measured of places; may be repeated
     #[arg(long, value_name = "GROUP", value_parser = clap::builder::PossibleValuesParser::new(places::GROUPS))]
     only: Vec<String>,
@@ -68,6 +72,8 @@ struct Report {
     places: Option<places::Places>,
     #[serde(skip_serializing_if = "Option::is_none")]
     leases: Option<leases::Leases>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    redaction: Option<redaction::Redaction>,
 }
 
 fn main() {
@@ -82,7 +88,8 @@ fn main() {
     let arguments = Arguments::parse();
     let beside = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     let binary = arguments.binary.clone().unwrap_or_else(|| beside.join("stead"));
-    assert!(binary.is_file(), "{} is not there: build it first (`cargo build --release -p stead`)", binary.display());
+    let needs_none = arguments.redaction && !(arguments.server || arguments.places || arguments.leases) && arguments.only.is_empty();
+    assert!(needs_none || binary.is_file(), "{} is not there: build it first (`cargo build --release -p stead`)", binary.display());
     let root = arguments.dir.clone().unwrap_or_else(|| disk::usual_place(beside));
     // One thread asks; the other cores are the server's.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -104,7 +111,7 @@ fn main() {
 
 async fn measure(arguments: &Arguments, binary: PathBuf, root: PathBuf) -> Option<Report> {
     let wants_places = arguments.places || !arguments.only.is_empty();
-    let all = !(arguments.server || wants_places || arguments.leases);
+    let all = !(arguments.server || wants_places || arguments.leases || arguments.redaction);
     let suite = suite::Suite { binary: binary.clone(), root: root.clone(), quick: arguments.quick, postgres: !arguments.sqlite_only };
     if let Some(seconds) = arguments.creates {
         suite.creates(std::time::Duration::from_secs(seconds)).await;
@@ -116,7 +123,8 @@ async fn measure(arguments: &Arguments, binary: PathBuf, root: PathBuf) -> Optio
     let places = if all || wants_places { Some(places.run().await) } else { None };
     let leases = if all || arguments.leases { Some(leases.run().await) } else { None };
     let server = if all || arguments.server { Some(suite.run().await) } else { None };
-    Some(Report { server, places, leases })
+    let redaction = (all || arguments.redaction).then(|| redaction::Redaction::measure(arguments.quick));
+    Some(Report { server, places, leases, redaction })
 }
 
 fn write(arguments: &Arguments, report: &Report) {
@@ -136,6 +144,9 @@ fn write(arguments: &Arguments, report: &Report) {
     }
     if let Some(leases) = &report.leases {
         leases.table();
+    }
+    if let Some(redaction) = &report.redaction {
+        redaction.table();
     }
     if let Some(places) = &report.places {
         places.table();

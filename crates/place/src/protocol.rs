@@ -15,7 +15,7 @@ use stead_domain::ports::PortOrder;
 use stead_domain::process::{ProcessExit, ProcessLimits, TerminalSize};
 
 use crate::blueprint::Blueprint;
-use crate::secrets::Secrets;
+use crate::secrets::{KnownValue, Secrets};
 use crate::warrant::Warrant;
 
 /// Grows when an older side would misunderstand.
@@ -110,6 +110,10 @@ pub enum Call {
     },
     /// It goes on. Refused with [`Refusal::Thawed`] when it did so before.
     Thaw,
+    /// From when this is answered, these are taken out of everything that is said inside.
+    Learn {
+        known: Vec<KnownValue>,
+    },
 }
 
 /// What a process inside is to do.
@@ -165,6 +169,7 @@ impl Call {
             Self::Follow { .. } | Self::Unfollow { .. } | Self::Errand { .. } => 2,
             Self::Freeze { .. } | Self::Thaw => 3,
             Self::Barrier { .. } => 4,
+            Self::Learn { .. } => 5,
             Self::Start(start) if start.secrets.is_some() => 5,
             _ => 1,
         }

@@ -3,7 +3,7 @@
 //!
 //! Nodes stand in the order of a walk through the trie, so that the first child of a node is the one after it and a node costs two bytes.
 //! What few nodes have is kept beside them: further children, and ends. There are no links to go on with when nothing fits, as Aho and
-//! Corasick have them: patterns are short, so looking again from the next byte costs little, and they would be most of the work of making it.
+//! Corasick have them: patterns are short, and looking again from the next byte is bounded by their length.
 
 use zeroize::Zeroize;
 

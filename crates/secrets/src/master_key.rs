@@ -154,7 +154,7 @@ mod tests {
         let context = stead_testing::context(1).0;
         let ring = Keyring { active: MasterKey::generate(&context), older: vec![MasterKey::generate(&context)] };
         let again = Keyring::parse(&ring.to_text()).unwrap();
-        assert_eq!((again.active.clone(), again.older.clone()), (ring.active.clone(), ring.older.clone()));
+        assert_eq!((&again.active, &again.older), (&ring.active, &ring.older));
         assert!(ring.holds(&ring.older[0].id().to_string()) && !ring.holds("0011223344556677"));
         for bad in ["", "short", &"g".repeat(64), &"+1".repeat(32), &format!("{} x", "0".repeat(64))] {
             assert!(Keyring::parse(bad).is_none(), "{bad}");

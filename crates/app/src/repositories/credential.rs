@@ -6,9 +6,10 @@ use serde_json::Value;
 use stead_domain::environment::Environment;
 use stead_domain::ids::EnvironmentId;
 use stead_domain::repository::{self, GitCredential, GitCredentialRequest};
+use stead_domain::secret::SecretValue;
 use stead_domain::{Code, Error, Result};
 
-use super::start::holder;
+use super::start::{VARIABLE, holder};
 use super::{TokenRequest, covers, named};
 use crate::audit::{Act, record};
 use crate::leases::hold_in;
@@ -33,18 +34,19 @@ impl App {
             let wanted = app.token_wanted(&environment, &request).await?;
             let right = Arc::new(app.enter(&entered, &environment).await?);
             let credential = app.credential_for(&environment, right.warrant, wanted).await?;
-            let (office, context) = (app.office(), app.context.clone());
+            let (office, context, warrant) = (app.office(), app.context.clone(), right.warrant);
             let details = details(&request);
             // Whoever lost the environment meanwhile is told nothing.
-            app.store
+            let held = app
+                .store
                 .write(move |unit| {
                     Box::pin(async move {
                         hold_in(unit, &office, &right).await?;
-                        let act = act(&environment, details);
-                        record(unit, &context, &entered.caller, act).await
+                        record(unit, &context, &entered.caller, act(&environment, details)).await
                     })
                 })
-                .await?;
+                .await;
+            app.kept_or_given_up(id, warrant, held)?;
             Ok(credential)
         })
         .await
@@ -79,6 +81,7 @@ impl App {
         let host = self.git_host_or_not_configured()?;
         let held_by = holder(environment.id, warrant);
         let token = self.repositories.tokens.get(&**host, &self.context, environment.project_id, &wanted, held_by).await?;
+        self.hide_inside(environment, &token.value).await?;
         Ok(GitCredential {
             host: host.name().to_owned(),
             username: USERNAME.to_owned(),
@@ -86,6 +89,16 @@ impl App {
             expires_at: token.expires_at,
             repo_full_name: wanted.repositories.into_iter().next().unwrap_or_default(),
         })
+    }
+}
+
+impl App {
+    /// Whatever is given a token may say it: what runs in the environment is told without it from before it is given.
+    async fn hide_inside(&self, environment: &Environment, token: &SecretValue) -> Result<()> {
+        let sandbox = self.load_sandbox(environment).await?;
+        let ground = self.ground(sandbox.provider, sandbox.host_id)?;
+        let known = [(format!("***{VARIABLE}***"), token.clone())];
+        ground.place()?.learn(environment.id, &known).await.map_err(Error::from)
     }
 }
 

@@ -1,15 +1,16 @@
 //! A credential for git inside, which has no key and no lease of its own: the place says by what right it runs.
 
 use stead_domain::Result;
+use stead_domain::environment::Environment;
 use stead_domain::ids::EnvironmentId;
 use stead_domain::lease::{Answer, Event};
 use stead_domain::repository::{self, GitCredential, GitCredentialRequest};
-use stead_store::{desks, environments};
+use stead_store::{Unit, desks, environments};
 
 use super::credential::{act, details};
 use crate::App;
 use crate::audit::record_own;
-use crate::leases::{Asked, decide_in, taken_over};
+use crate::leases::{Asked, Office, decide_in, taken_over};
 use crate::place::Warrant;
 use crate::processes::check_usable;
 
@@ -23,36 +24,41 @@ impl App {
             let environment = app.load(id).await?;
             check_usable(&environment)?;
             let wanted = app.token_wanted(&environment, &request).await?;
+            // Before, so that nothing is asked for in vain; and after, because that takes its time.
+            let (office, of) = (app.office(), environment.clone());
+            app.store.write(move |unit| Box::pin(async move { hold_warrant_in(unit, &office, &of, warrant).await })).await?;
             let credential = app.credential_for(&environment, warrant, wanted).await?;
             let (office, context, details) = (app.office(), app.context.clone(), details(&request));
-            app.store
+            let held = app
+                .store
                 .write(move |unit| {
                     Box::pin(async move {
-                        let sandbox = environment.sandbox_id;
-                        let sharing = environments::sharing(unit, sandbox).await?;
-                        let rules = office.rules_of(&sharing);
-                        let loaded = desks::look(unit, sandbox, rules, office.own).await?;
-                        // Its holder may have made another lease of the one that it was started under, and it goes on under the same fence.
-                        let current = loaded.as_ref().and_then(|loaded| loaded.desk.owner());
-                        let holds = match warrant.lease.and(current) {
-                            Some(lease) => {
-                                let asked = Asked::by_itself(Event::Present { lease });
-                                let decided = decide_in(unit, &office, sandbox, None, asked).await?;
-                                matches!(decided.map(|decided| decided.answer), Some(Ok(Answer::Pass { fence })) if fence == warrant.fence)
-                            }
-                            // Nobody holds it alone: whatever was not stopped by a barrier goes on.
-                            None => loaded
-                                .is_some_and(|loaded| rules.open && loaded.quarantined.is_none() && loaded.desk.fence == warrant.fence),
-                        };
-                        if !holds {
-                            return Err(taken_over());
-                        }
+                        hold_warrant_in(unit, &office, &environment, warrant).await?;
                         record_own(unit, &context, act(&environment, details)).await
                     })
                 })
-                .await?;
+                .await;
+            app.kept_or_given_up(id, warrant, held)?;
             Ok(credential)
         })
         .await
     }
+}
+
+/// Whether what was started under a warrant may still do something.
+async fn hold_warrant_in(unit: &mut Unit, office: &Office, environment: &Environment, warrant: Warrant) -> Result<()> {
+    let sandbox = environment.sandbox_id;
+    let rules = office.rules_of(&environments::sharing(unit, sandbox).await?);
+    let loaded = desks::look(unit, sandbox, rules, office.own).await?;
+    // Its holder may have made another lease of the one that it was started under, and it goes on under the same fence.
+    let current = loaded.as_ref().and_then(|loaded| loaded.desk.owner());
+    let holds = match warrant.lease.and(current) {
+        Some(lease) => {
+            let decided = decide_in(unit, office, sandbox, None, Asked::by_itself(Event::Present { lease })).await?;
+            matches!(decided.map(|decided| decided.answer), Some(Ok(Answer::Pass { fence })) if fence == warrant.fence)
+        }
+        // Nobody holds it alone: whatever was not stopped by a barrier goes on.
+        None => loaded.is_some_and(|loaded| rules.open && loaded.quarantined.is_none() && loaded.desk.fence == warrant.fence),
+    };
+    if holds { Ok(()) } else { Err(taken_over()) }
 }

@@ -1,11 +1,11 @@
 //! `GITHUB_TOKEN` for a process that begins: for the repositories that the definition allows, and nothing else.
 
-use stead_domain::Error;
 use stead_domain::Result;
 use stead_domain::environment::Environment;
 use stead_domain::ids::{EnvironmentId, LeaseId};
 use stead_domain::repository::RepositoryGrant;
 use stead_domain::secret::SecretValue;
+use stead_domain::{Code, Error};
 use stead_store::{environments, leases};
 
 use super::{Holder, TokenRequest, covers, named, pass};
@@ -58,7 +58,7 @@ impl App {
             ));
         }
         resolved.env.push((VARIABLE.to_owned(), text));
-        resolved.delivery.known.push((format!("***{VARIABLE}***"), token.value.clone()));
+        resolved.delivery.known.push((format!("***{VARIABLE}***"), token.value));
         // That token ends within the hour. Git asks for one of its own whenever it needs one.
         let pass = self.git_pass(environment.id, warrant)?;
         resolved.env.extend(self.git_variables());
@@ -80,6 +80,15 @@ impl App {
     /// An environment is going.
     pub(crate) fn revoke_tokens_of_environment(&self, environment: EnvironmentId) {
         self.revoke_behind(self.repositories.tokens.let_go(|holder| holder.environment == environment));
+    }
+
+    /// Whoever turned out to have no right to a token any more does not keep it from being given back.
+    pub(super) fn kept_or_given_up(&self, environment: EnvironmentId, warrant: Warrant, held: Result<()>) -> Result<()> {
+        if held.as_ref().is_err_and(|error| error.code() == Code::FenceStale) {
+            let lost = holder(environment, warrant);
+            self.revoke_behind(self.repositories.tokens.let_go(|holder| *holder == lost));
+        }
+        held
     }
 
     /// Beside what goes on: nobody who lets go waits for the host. What it does not hear of ends by itself within the hour.

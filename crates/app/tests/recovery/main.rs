@@ -13,6 +13,7 @@ mod memory;
 mod processes;
 mod processes_life;
 mod removals;
+mod repositories;
 mod sandboxes;
 mod setups;
 mod storms;

@@ -188,7 +188,7 @@ mod tests {
     fn what_is_wrong_is_named() {
         let token = "token_file = '/run/token'";
         for (text, expected) in [
-            (format!("{VAULT}"), "token_file"),
+            (VAULT.to_owned(), "token_file"),
             (format!("{VAULT}{token}\ntoken_env = 'TOKEN'"), "three ways"),
             (format!("{VAULT}token_env = 'OTHER'"), "OTHER, which is not set"),
             (format!("{VAULT}role_id = 'r'"), "secret_id_file"),

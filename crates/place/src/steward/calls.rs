@@ -52,6 +52,7 @@ impl Steward {
             Call::Errand { warrant, writes } => self.errand(peer, warrant, writes).map(|()| None),
             Call::Freeze { at_most_milliseconds } => self.freeze(peer, number, at_most_milliseconds),
             Call::Thaw => self.thaw(peer).map(Some),
+            Call::Learn { known } => self.learn(&known).map(|()| Some(Answer::Done)),
         };
         match answered {
             Ok(None) => {}

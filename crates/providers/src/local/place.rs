@@ -15,6 +15,7 @@ use stead_domain::files::{FileOrder, FileWord};
 use stead_domain::ids::{EnvironmentId, ProcessId, SandboxId};
 use stead_domain::ports::{ListeningPort, PortOrder, PortWord};
 use stead_domain::process::{OutputStream, TerminalSize};
+use stead_domain::secret::SecretValue;
 use stead_place::Directories;
 use stead_place::blueprint::{Blueprint, Network, Quota};
 use stead_place::client::{ErrandStream, Spawner, Stewards, Trouble};
@@ -448,6 +449,15 @@ impl Place for LocalPlace {
             Err(Trouble::Gone | Trouble::Refused(Refusal::Leaving)) => Err(PlaceError::CutOff),
             Err(trouble) => Err(said(trouble)),
         }
+    }
+
+    async fn learn(&self, environment: EnvironmentId, known: &[(String, SecretValue)]) -> Result<()> {
+        let connection = match self.stewards.find(environment).await {
+            Ok(Some(connection)) => connection,
+            Ok(None) => return Ok(()),
+            Err(trouble) => return Err(said(trouble)),
+        };
+        connection.call(Call::Learn { known: secrets::known(known) }, &[]).await.map_err(said).map(drop)
     }
 
     async fn activity(&self, environment: EnvironmentId) -> Result<Option<Activity>> {

@@ -23,8 +23,13 @@ pub fn sent(environment: &Premises, process: &StartProcess) -> Result<Option<Box
         (None, false) => return Err(PlaceError::Failed("secrets are to be brokered, and there is no authority to do it with".to_owned())),
     };
     let files = files.iter().map(|(name, value)| SecretFile { name: name.clone(), bytes: as_sent(value) });
-    let known = known.iter().map(|(replacement, value)| KnownValue { replacement: replacement.clone(), bytes: as_sent(value) });
-    Ok(Some(Box::new(Secrets { files: files.collect(), known: known.collect(), broker })))
+    Ok(Some(Box::new(Secrets { files: files.collect(), known: self::known(known), broker })))
+}
+
+/// What is not to be shown.
+pub fn known(values: &[(String, SecretValue)]) -> Vec<KnownValue> {
+    let each = values.iter().map(|(replacement, value)| KnownValue { replacement: replacement.clone(), bytes: as_sent(value) });
+    each.collect()
 }
 
 /// Tells programs where files are, also when an optional one is missing.

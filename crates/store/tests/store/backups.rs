@@ -96,7 +96,7 @@ async fn a_damaged_or_foreign_backup_changes_nothing() {
     }
     assert!(matches!(restore(text.replace("\"web\"", "\"wob\"").into_bytes(), true).await, Err(BackupError::Damaged)));
     assert!(matches!(
-        restore(text.replace("\"schema_version\":5", "\"schema_version\":7").into_bytes(), true).await,
+        restore(text.replace("\"schema_version\":6", "\"schema_version\":7").into_bytes(), true).await,
         Err(BackupError::OtherVersion { .. })
     ));
     assert!(restore(b"hello\n".to_vec(), true).await.is_err());

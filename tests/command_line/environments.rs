@@ -32,8 +32,8 @@ fn an_environment_is_made_seen_and_deleted() {
     sandbox.workspace_access  rw         enforced
     sandbox.network_access    enabled    enforced
     sandbox.package_policy    workspace  enforced
-    secret_bindings.delivery  env        best_effort  !
-    secret_bindings.delivery  env        best_effort  !
+    secret_bindings.delivery  env        enforced
+    secret_bindings.delivery  env        enforced
     --- stderr ---
     created environment web
     ");

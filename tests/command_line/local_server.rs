@@ -182,7 +182,7 @@ fn a_store_of_a_newer_version_is_refused_with_both_versions() {
     assert_snapshot!(desk.run(&["serve"]), @"
     exit code: 3
     --- stderr ---
-    error: the store has schema version 999, and this stead ([VERSION]) knows versions up to 5 (store_too_new)
+    error: the store has schema version 999, and this stead ([VERSION]) knows versions up to 7 (store_too_new)
     hint: install the newer stead that wrote this store, or restore a backup that this one made
     ");
     assert_snapshot!(desk.run(&["env", "list"]), @"
@@ -190,7 +190,7 @@ fn a_store_of_a_newer_version_is_refused_with_both_versions() {
     --- stderr ---
     starting the local server
     error: the local server did not start: it ended with exit status: 3 (unreachable)
-      error: the store has schema version 999, and this stead ([VERSION]) knows versions up to 5 (store_too_new)
+      error: the store has schema version 999, and this stead ([VERSION]) knows versions up to 7 (store_too_new)
       hint: install the newer stead that wrote this store, or restore a backup that this one made
     hint: read [HOME]/data/server.log or run `stead doctor`
     ");
@@ -242,7 +242,7 @@ fn settings_that_the_server_cannot_use_are_named() {
     assert_snapshot!(desk.run(&["serve", "--config", "stead.toml"]), @"
     exit code: 2
     --- stderr ---
-    error: the configuration stead.toml at line 2, column 1: unknown field `colour`, expected one of `data_dir`, `listen`, `ports_listen`, `ports_domain`, `socket`, `database`, `tls_cert`, `tls_key`, `insecure_http`, `provider_alias`, `allow_unsandboxed`, `allow_host_path`, `egress_allow`, `rate_limit`, `log_format`, `keep_audit`, `keep_tombstones`, `keep_logs`, `keep_process_log`, `keep_environment_logs` (usage)
+    error: the configuration stead.toml at line 2, column 1: unknown field `colour`, expected one of `data_dir`, `listen`, `ports_listen`, `ports_domain`, `socket`, `database`, `tls_cert`, `tls_key`, `insecure_http`, `provider_alias`, `allow_unsandboxed`, `allow_host_path`, `egress_allow`, `egress_roots`, `key_command`, `github_app_id`, `github_app_private_key`, `github_app_client_id`, `github_app_client_secret`, `github_url`, `github_api_url`, `github_ca`, `github_permissions`, `secret_sources`, `rate_limit`, `log_format`, `keep_audit`, `keep_tombstones`, `keep_logs`, `keep_process_log`, `keep_environment_logs` (usage)
     hint: `stead serve --help` lists the settings
     ");
     assert_snapshot!(desk.run(&["serve", "--config", "none.toml"]), @"

@@ -240,3 +240,23 @@ fn what_changes_holds_for_the_next_request() {
     let (said, trouble) = (left["stdout"].as_str().unwrap(), left["stderr"].as_str().unwrap());
     assert!(said.ends_with("gone\n") && trouble.contains("certificate"), "{left}");
 }
+
+/// A system of its own replaces its bundle when packages do, and its programs are told by variables where the other one is.
+#[test]
+fn a_system_of_its_own_believes_by_its_variables() {
+    let Some((server, host, _scratch)) = world() else { return };
+    let _relay = RelayEnd(&server);
+    let at = format!("{}:{}", host.name, host.port);
+    let mut definition = spec(&host, "allowlist");
+    definition["sandbox"]["package_policy"] = json!("system");
+    let made = server.http().post(crate::api::world::ENVIRONMENTS, json!({"name": "probe-system", "spec": definition}));
+    if made.status == 409 {
+        return not_run(&format!("no system of its own can be made here: {}", made.json()));
+    }
+    let home = Home::new(&server, "system", definition);
+    let bundle = "/etc/ssl/certs/ca-certificates.crt";
+    let echoed = home.works(&format!(
+        "cp {bundle} {bundle}.new && mv {bundle}.new {bundle} && curl -sSf -H \"Authorization: Bearer $API_TOKEN\" https://{at}/echo"
+    ));
+    assert!(echoed.contains("stp_") && !echoed.contains(VALUE), "{echoed}");
+}

@@ -142,10 +142,8 @@ fn a_definition_is_held_to_what_holds_for_a_new_one() {
     let off = defined(json!({"sandbox": {"mode": "off"}}));
     refused(&send(&to.http(), &off, "", None), 409, "posture_not_enforced");
     refused(&send(&to.http(), &off, "?allow_unenforced=true", None), 409, "posture_not_enforced");
-    let broker = defined(
-        json!({"secret_bindings": [{"name": "TOKEN", "delivery": "broker", "hosts": ["api.example.com"], "inject": {"body": true}}]}),
-    );
-    refused(&send(&to.http(), &broker, "", None), 409, "posture_not_enforced");
+    let artifact = defined(json!({"mounts": [{"source": "artifact:art_1", "path": "/data"}]}));
+    refused(&send(&to.http(), &artifact, "", None), 409, "posture_not_enforced");
     let image = json!({"root": {"view": "image", "image": "/nowhere/image.tar", "digest": format!("sha256:{}", "0".repeat(64))}});
     refused(&send(&to.http(), &defined(image), "", None), 403, "forbidden");
     let small = defined(json!({"sandbox": {"network_access": "disabled", "resources": {"disk_mb": 0}}}));
@@ -157,7 +155,7 @@ fn a_definition_is_held_to_what_holds_for_a_new_one() {
     let allowed = Server::builder().with(&["--allow-host-path", "/etc"]).start();
     let made = expect(&send(&allowed.http(), &defined(mount("host:/etc/ssl", "/mnt")), "", None), 201);
     assert_eq!(made["spec"]["mounts"][0]["path"], "/mnt");
-    expect(&send(&allowed.http(), &broker, "?allow_unenforced=true&name=other", None), 201);
+    expect(&send(&allowed.http(), &artifact, "?allow_unenforced=true&name=other", None), 201);
     // An image that is named and not there.
     let missing = json!({"root": {"view": "image", "image": "/etc/image.tar", "digest": format!("sha256:{}", "0".repeat(64))}});
     refused(&send(&allowed.http(), &defined(missing), "?name=third", None), 400, "invalid_field");

@@ -47,23 +47,8 @@ impl App {
             .suggestion("leave it at `workspace`"));
         }
         if !allow_unenforced {
-            check_bodies(spec)?;
             capabilities.check(spec, provider.name().as_str())?;
         }
         Ok(capabilities.effective(spec))
     }
-}
-
-/// Where a value is put into bodies, only the redaction of replies stands before who asks a host to show what it was sent.
-fn check_bodies(spec: &Spec) -> Result<()> {
-    let bindings = spec.secret_bindings.iter().flatten().enumerate();
-    let mut bodies = bindings.filter(|(_, binding)| binding.inject.as_ref().is_some_and(|inject| inject.body == Some(true)));
-    let Some((index, binding)) = bodies.next() else { return Ok(()) };
-    let field = format!("spec.secret_bindings[{index}].inject.body");
-    Err(Error::new(
-        Code::PostureNotEnforced,
-        format!("`{field}`: nothing keeps a program from sending the placeholder of `{}` to where it can read the value", binding.name),
-    )
-    .detail("field", field)
-    .suggestion("bind it to a header or to the query, or accept that with `allow_unenforced: true` (`--allow-unenforced`)"))
 }

@@ -223,7 +223,7 @@ fn a_checkout_is_exactly_what_was_asked_for_or_a_failure() {
     git(&bare, &["config", "uploadpack.allowAnySHA1InWant", "true"]);
     git(&bare, &["branch", "-D", "side"]);
     let (code, at, errors) = scene.check_out(json!({ "commit": side.trim(), "directory": "by-commit", "partial": true }));
-    assert_eq!((code, at), (0, side.clone()), "{errors}");
+    assert_eq!((code, at), (0, side), "{errors}");
     assert_eq!(scene.shell("cd by-commit && cat x && git status --porcelain").1, "x\n");
 
     // What is in the way is never lost without a word, and nothing that failed looks done.

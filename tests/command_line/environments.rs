@@ -276,8 +276,8 @@ fn a_creation_that_cannot_be_is_refused_with_a_next_step() {
     assert_snapshot!(desk.run(&["env", "create", "quiet", "--spec", "brokered.json"]), @"
     exit code: 3
     --- stderr ---
-    error: `spec.secret_bindings[0].inject.body`: nothing keeps a program from sending the placeholder of `TOKEN` to where it can read the value (posture_not_enforced)
-    hint: bind it to a header or to the query, or accept that with `allow_unenforced: true` (`--allow-unenforced`)
+    error: `spec.secret_bindings.inject.body`: provider `local` does not enforce `true` (posture_not_enforced)
+    hint: choose a value that `stead http GET providers` lists as enforced, another provider, or accept that it is not enforced with `allow_unenforced: true` (`--allow-unenforced`)
     ");
     assert_snapshot!(desk.run(&["env", "create", "far", "--provider", "daytona"]), @"
     exit code: 3

@@ -38,7 +38,7 @@ fn an_older_binary_refuses_a_newer_store_on_sqlite() {
     let output = server.command(&["backup"]).arg(&backup).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert!(!backup.exists());
-    assert!(matches!(edit("SELECT 1"), Err(StoreError::TooNew { store: 4711, binary: 6 })));
+    assert!(matches!(edit("SELECT 1"), Err(StoreError::TooNew { store: 4711, binary: 7 })));
 }
 
 #[test]

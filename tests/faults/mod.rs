@@ -33,7 +33,8 @@ pub fn assert_error_body(reply: &Reply, what: &str) -> Value {
     let error = &body["error"];
     assert!(error["code"].as_str().is_some_and(|code| !code.is_empty()), "{what}: {body}");
     assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{what}: {body}");
-    let id = error["details"]["request_id"].as_str().unwrap_or_default();
+    // Below `/api` it stands elsewhere.
+    let id = error["details"]["request_id"].as_str().or_else(|| error["context"]["request_id"].as_str()).unwrap_or_default();
     assert!(id.starts_with("req_") && reply.header("x-request-id") == Some(id), "{what}: {body}");
     body
 }

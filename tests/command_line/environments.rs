@@ -289,6 +289,7 @@ fn a_creation_that_cannot_be_is_refused_with_a_next_step() {
     exit code: 2
     --- stderr ---
     error: `spec.repos.allowed[0]`: must be `owner/name` (invalid_field)
+    hint: write it as in the repository's address, such as acme/web
     ");
     assert_snapshot!(desk.run(&["env", "create", "web", "--allow-host", "example.org", "--network", "enabled"]), @"
     exit code: 2

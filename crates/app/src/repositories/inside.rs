@@ -5,7 +5,7 @@ use stead_domain::environment::Environment;
 use stead_domain::ids::EnvironmentId;
 use stead_domain::lease::{Answer, Event};
 use stead_domain::repository::{self, GitCredential, GitCredentialRequest};
-use stead_store::{Unit, desks, environments};
+use stead_store::{Unit, desks, environments, leases};
 
 use super::credential::{act, details};
 use crate::App;
@@ -52,13 +52,15 @@ async fn hold_warrant_in(unit: &mut Unit, office: &Office, environment: &Environ
     let loaded = desks::look(unit, sandbox, rules, office.own).await?;
     // Its holder may have made another lease of the one that it was started under, and it goes on under the same fence.
     let current = loaded.as_ref().and_then(|loaded| loaded.desk.owner());
-    let holds = match warrant.lease.and(current) {
-        Some(lease) => {
+    let holds = match (warrant.lease, current) {
+        (Some(own), Some(lease)) => {
+            let is_known = own == lease || leases::find(unit, own).await?.is_some_and(|record| record.lease.fence == warrant.fence);
             let decided = decide_in(unit, office, sandbox, None, Asked::by_itself(Event::Present { lease })).await?;
-            matches!(decided.map(|decided| decided.answer), Some(Ok(Answer::Pass { fence })) if fence == warrant.fence)
+            is_known && matches!(decided.map(|decided| decided.answer), Some(Ok(Answer::Pass { fence })) if fence == warrant.fence)
         }
+        (Some(_), None) => false,
         // Nobody holds it alone: whatever was not stopped by a barrier goes on.
-        None => loaded.is_some_and(|loaded| rules.open && loaded.quarantined.is_none() && loaded.desk.fence == warrant.fence),
+        (None, _) => loaded.is_some_and(|loaded| rules.open && loaded.quarantined.is_none() && loaded.desk.fence == warrant.fence),
     };
     if holds { Ok(()) } else { Err(taken_over()) }
 }

@@ -63,10 +63,10 @@ pub struct ServeOptions {
     /// The client id of the GitHub App, with which people sign in; its client secret is in GITHUB_APP_CLIENT_SECRET
     #[arg(long, env = "GITHUB_APP_CLIENT_ID", value_name = "ID")]
     pub github_app_client_id: Option<String>,
-    /// Where GitHub is, for a GitHub Enterprise Server [default: https://github.com]
+    /// Where GitHub is, for a GitHub Enterprise Server [default: github.com]
     #[arg(long, env = "GITHUB_URL", value_name = "URL")]
     pub github_url: Option<String>,
-    /// Where its API is [default: https://api.github.com, or /api/v3 below --github-url]
+    /// Where its API is [default: api.github.com, or /api/v3 below --github-url]
     #[arg(long, env = "GITHUB_API_URL", value_name = "URL")]
     pub github_api_url: Option<String>,
     /// Certificates, in PEM, that GitHub is believed by besides the machine's
